@@ -183,7 +183,14 @@ def gradients(weights: Sequence[ArrayLike], M: ArrayLike) -> Weights:
 
 
 def unchecked_gradients(layers: Weights, M: NDArray[np.float64]) -> Weights:
-    """`gradients` for float64 arrays that are known to fit: the inner loop of every simulator."""
-    below, above = prefix_products(layers), suffix_products(layers)
-    residual = M - below[-1]
-    return [-above[l + 1].T @ residual @ below[l].T for l in range(len(layers))]
+    """`gradients` for float64 arrays that are known to fit: the inner loop of every simulator.
+
+    One forward and one backward pass, as in backpropagation, without products with the identity.
+    """
+    below = [None, *itertools.accumulate(layers, lambda done, layer: layer @ done)]
+    error = below[-1] - M  # backpropagated: after layer l it is (W_L … W_{l+1})ᵀ (W − M)
+    reversed_gradients = []
+    for layer, inputs in zip(reversed(layers), reversed(below[:-1]), strict=True):
+        reversed_gradients.append(error if inputs is None else error @ inputs.T)
+        error = layer.T @ error
+    return reversed_gradients[::-1]
