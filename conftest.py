@@ -121,9 +121,8 @@ class Chapter(IPyNbFile):
         self.cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
         self.seen = []
         if len(known) > len(self.cells):
-            raise self.CollectError(
-                f"{self.reference.name} is stale: it has {len(known)} cells, the page {len(self.cells)}; run make refresh"
-            )
+            sizes = f"it has {len(known)} cells, the page {len(self.cells)}"
+            raise self.CollectError(f"{self.reference.name} is stale: {sizes}; run make refresh")
         for position, cell in enumerate(self.cells):
             yield self.item(position, cell, known[position] if position < len(known) else None)
 
@@ -154,9 +153,8 @@ class ChapterCell(IPyNbCell):
     def runtest(self):
         """Run the cell and compare, unless its reference cannot be trusted."""
         if self.cell.problem:
-            self.raise_cell_error(
-                f"its reference in {self.parent.reference.name} is {self.cell.problem}: run make refresh, review the diff"
-            )
+            name = self.parent.reference.name
+            self.raise_cell_error(f"{name} is {self.cell.problem}: run make refresh and review the diff")
         super().runtest()
         for output in self.test_outputs:
             if output["output_type"] == "stream" and output["name"] == "stderr":

@@ -5,6 +5,7 @@ visible cell; the ledger page shows them all with `lindyn_lite.book.ledger`.
 """
 
 import ast
+import html
 import re
 from collections import Counter
 from dataclasses import dataclass, fields
@@ -118,6 +119,11 @@ def checks_in(text: str) -> list[tuple[str, bool]]:
                     raise LedgerError(f"the id of a check must be written out, got {ast.unparse(node)}")
                 found.append((node.args[0].value, any(k.arg == "claimed" for k in node.keywords)))
     return found
+
+
+def anchor(kind: str, claim_id: str) -> str:
+    """The place of a claim (``kind="claim"``) or of its check (``"check"``) in a page, without dots."""
+    return html.escape(f"{kind}-{claim_id.replace('.', '-')}")
 
 
 def badge(verdict: str) -> str:

@@ -8,16 +8,21 @@ import numpy as np
 from IPython.display import display
 from numpy.typing import ArrayLike
 
-from .claims import Claim, LedgerError, badge, read_claims
+from .claims import Claim, LedgerError, anchor, badge, read_claims
 
 
 class ClaimError(AssertionError):
     """A measured number disagrees with what the verdict of its claim says."""
 
 
+def digits(x: float) -> str:
+    """Ten significant digits; two for a residual that only says how small it is."""
+    return f"{x:.10g}" if x == 0 or abs(x) >= 1e-9 else f"{x:.1e}"
+
+
 def number(value: np.ndarray) -> str:
-    """A number with ten significant digits, or the first few of an array."""
-    texts = [f"{x:.10g}" for x in np.ravel(value)[:6]]
+    """A number, or the first few of an array."""
+    texts = [digits(x) for x in np.ravel(value)[:6]]
     if value.ndim == 0:
         return texts[0]
     return f"({', '.join(texts)}{', …' if value.size > 6 else ''})"
@@ -46,8 +51,8 @@ class Check:
     def _repr_html_(self) -> str:
         rows = "".join(f"<dt>{name}</dt><dd>{html.escape(text)}</dd>" for name, text in self.lines())
         return (
-            f'<div class="lindyn-check" id="check-{html.escape(self.claim.id)}">'
-            f'<p><span aria-hidden="true">✓</span> <a href="claims.html#claim-{html.escape(self.claim.id)}">'
+            f'<div class="lindyn-check" id="{anchor("check", self.claim.id)}">'
+            f'<p><span aria-hidden="true">✓</span> <a href="claims.html#{anchor("claim", self.claim.id)}">'
             f"{html.escape(self.claim.id)}</a> {badge(self.claim.verdict)}</p><dl>{rows}</dl></div>"
         )
 
@@ -55,9 +60,12 @@ class Check:
 def real_array(name: str, value: ArrayLike) -> np.ndarray:
     """``value`` as a float array; anything else is refused."""
     try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(value)
+    except ValueError as error:
         raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be a number or an array of numbers, got {value!r}")
+    return array.astype(float)
 
 
 def agrees(measured: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> bool:

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from .claims import SOURCES, VERDICTS, Claim, LedgerError, badge, checks_in, find_ledger, read_claims
+from .claims import SOURCES, VERDICTS, Claim, LedgerError, anchor, badge, checks_in, find_ledger, read_claims
 
 
 def mathematics(text: str) -> str:
@@ -33,10 +33,11 @@ class Ledger:
     def row(self, claim: Claim) -> str:
         page = self.checked.get(claim.id)
         name = html.escape(claim.id)
-        link = f'<a href="{page}.html#check-{name}">{name}</a>' if page else f"{name}<br>planned"
+        link = f'<a href="{page}.html#{anchor("check", claim.id)}">{name}</a>' if page else f"{name}<br>planned"
         holds = f'<p class="lindyn-holds">{mathematics(claim.holds)}</p>' if claim.holds else ""
+        where = f'{html.escape(claim.where)}<br><span class="lindyn-id">{link}</span>'
         return (
-            f'<tr id="claim-{name}"><td>{html.escape(claim.where)}<br><span class="lindyn-id">{link}</span></td>'
+            f'<tr id="{anchor("claim", claim.id)}"><td>{where}</td>'
             f"<td><p>{mathematics(claim.claim)}</p>{holds}</td><td>{badge(claim.verdict)}</td></tr>"
         )
 

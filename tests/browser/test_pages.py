@@ -1,0 +1,142 @@
+"""Every page of the built book, opened in Chromium."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = (ROOT / "tests" / "published_pages.txt").read_text(encoding="utf-8").split()
+SENTENCE = re.compile(r"[A-Z].{25,}\.", re.DOTALL)
+PAGE_LIMIT = 1_500_000
+each = pytest.mark.parametrize("page", PAGES)
+with_sliders = pytest.mark.parametrize(
+    "page", [page for page in PAGES if "explore(" in (ROOT / page).with_suffix(".md").read_text(encoding="utf-8")]
+)
+
+
+@each
+@pytest.mark.parametrize("scheme", ["file", "http"])
+def test_a_page_loads_alone_and_without_errors(visit, page, scheme):
+    assert visit(page, scheme).problems == []
+
+
+@each
+@pytest.mark.parametrize("width", [375, 1200])
+def test_a_page_fits_the_screen(visit, page, width):
+    tab = visit(page, width=width).tab
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@each
+def test_all_mathematics_is_typeset(visit, page):
+    tab = visit(page).tab
+    assert tab.locator("mjx-merror").count() == 0
+    assert (
+        tab.evaluate("[...document.querySelectorAll('.math')].filter(m => !m.querySelector('mjx-container')).length")
+        == 0
+    )
+    text = tab.locator("article").inner_text()
+    assert not re.search(r"\\\(|\\\[|\\frac|\\alpha", re.sub(r"(?s)```.*?```", "", text))
+
+
+@each
+def test_every_picture_has_a_sentence_as_alternative_text(visit, page):
+    tab = visit(page).tab
+    images = tab.eval_on_selector_all("article img", "all => all.map(image => image.alt)")
+    frames = tab.eval_on_selector_all("article svg[role=img]", "all => all.map(f => f.getAttribute('aria-label'))")
+    for text in images + frames:
+        assert SENTENCE.fullmatch(text), text
+
+
+@each
+def test_a_page_is_light(visit, book, page):
+    visited = visit(page)
+    sources = visited.tab.eval_on_selector_all("article img", "all => all.map(image => image.getAttribute('src'))")
+    images = {(book / page).parent / source for source in sources}
+    weight = (book / page).stat().st_size + sum(image.stat().st_size for image in images)
+    assert weight < PAGE_LIMIT
+
+
+def shown(explorer):
+    """The alternative text of the visible frame."""
+    return explorer.locator("svg[role=img]").get_attribute("aria-label")
+
+
+def handles(tab):
+    """Each explorer of a page with each of its slider handles."""
+    return [
+        (box, handle) for box in tab.locator(".lindyn-explorer").all() for handle in box.get_by_role("slider").all()
+    ]
+
+
+@with_sliders
+@pytest.mark.parametrize("width", [375, 1200])
+def test_every_slider_moves_its_picture_by_keyboard(visit, page, width):
+    visited = visit(page, width=width)
+    sliders = handles(visited.tab)
+    assert sliders
+    for explorer, handle in sliders:
+        handle.focus()
+        visited.tab.keyboard.press("Home")
+        first = shown(explorer)
+        visited.tab.keyboard.press("ArrowRight")
+        second = shown(explorer)
+        visited.tab.keyboard.press("ArrowLeft")
+        assert first != second and shown(explorer) == first
+    assert visited.problems == []
+
+
+@with_sliders
+def test_every_slider_moves_its_picture_by_mouse(visit, page):
+    visited = visit(page)
+    for explorer, handle in handles(visited.tab):
+        before = shown(explorer)
+        track = handle.locator("xpath=ancestor::*[contains(@class, 'noUi-target')]")
+        box = track.bounding_box()
+        at = handle.bounding_box()
+        side = 0.02 if at["x"] > box["x"] + box["width"] / 2 else 0.98
+        track.click(position={"x": box["width"] * side, "y": box["height"] / 2}, force=True)
+        assert shown(explorer) != before
+
+
+@with_sliders
+def test_every_slider_has_a_typeset_label_a_name_and_a_spoken_value(visit, page):
+    tab = visit(page).tab
+    for explorer, handle in handles(tab):
+        label = handle.locator("xpath=ancestor::*[contains(@class, 'widget-hslider')]").locator(".widget-label")
+        assert "$" not in label.inner_text() and "\\" not in label.inner_text()
+        assert re.search(r"\w", handle.get_attribute("aria-label"))
+        readout = handle.locator("xpath=ancestor::*[contains(@class, 'widget-hslider')]").locator(".widget-readout")
+        assert handle.get_attribute("aria-valuetext") == readout.inner_text()
+        assert explorer.locator("svg[role=img]").count() == 1
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@with_sliders
+def test_labels_are_readable_in_light_and_dark(visit, page, dark):
+    tab = visit(page, dark=dark).tab
+    colours = tab.eval_on_selector_all(
+        ".lindyn-explorer .widget-label, .lindyn-explorer .widget-readout",
+        "all => all.map(e => getComputedStyle(e).color)",
+    )
+    text = tab.evaluate("getComputedStyle(document.querySelector('article p')).color")
+    assert colours and set(colours) == {text}
+
+
+def test_every_check_the_ledger_links_to_is_there(visit):
+    tab = visit("chapters/claims.html").tab
+    links = tab.eval_on_selector_all(".lindyn-ledger a", "all => all.map(a => a.getAttribute('href'))")
+    assert len(links) > 15
+    for page in {link.split("#")[0] for link in links}:
+        targets = [link.split("#")[1] for link in links if link.startswith(page)]
+        there = visit(f"chapters/{page}").tab
+        missing = there.evaluate("ids => ids.filter(id => !document.getElementById(id))", targets)
+        assert missing == []
+
+
+@pytest.mark.parametrize("scheme", ["file", "http"])
+def test_search_finds_a_page(visit, scheme):
+    visited = visit("search.html?q=saddle", scheme)
+    visited.tab.locator("#search-results li a[href*=saddles]").first.wait_for()
+    assert visited.problems == []
