@@ -112,16 +112,28 @@ def test_every_slider_has_a_typeset_label_a_name_and_a_spoken_value(visit, page)
         assert explorer.locator("svg[role=img]").count() == 1
 
 
+CONTRAST = """elements => elements.map(element => {
+  const rgba = text => (([r, g, b, a = 1]) => [r, g, b, a])(text.match(/[\\d.]+/g).map(Number));
+  const over = ([r, g, b, a], below) => [r, g, b].map((c, i) => a * c + (1 - a) * below[i]);
+  const light = colour => colour.map(c => c / 255)
+    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const grounds = [];
+  for (let node = element; node; node = node.parentElement) grounds.push(rgba(getComputedStyle(node).backgroundColor));
+  const ground = grounds.reduceRight((below, above) => over(above, below), [255, 255, 255]);
+  const [back, front] = [light(ground), light(over(rgba(getComputedStyle(element).color), ground))];
+  return [(Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05), element.textContent.slice(0, 40)];
+})"""
+WORDS = """.widget-label, .widget-readout, .lindyn-check a, .lindyn-check dt, .lindyn-check dd, .lindyn-verdict,
+    .lindyn-ledger p, .lindyn-ledger a, .cell_output pre, article p"""
+
+
+@each
 @pytest.mark.parametrize("dark", [False, True])
-@with_sliders
-def test_labels_are_readable_in_light_and_dark(visit, page, dark):
-    tab = visit(page, dark=dark).tab
-    colours = tab.eval_on_selector_all(
-        ".lindyn-explorer .widget-label, .lindyn-explorer .widget-readout",
-        "all => all.map(e => getComputedStyle(e).color)",
-    )
-    text = tab.evaluate("getComputedStyle(document.querySelector('article p')).color")
-    assert colours and set(colours) == {text}
+def test_words_stand_out_from_their_ground(visit, page, dark):
+    ratios = visit(page, dark=dark).tab.eval_on_selector_all(WORDS, CONTRAST)
+    assert ratios
+    assert [faint for faint in ratios if faint[0] < 4.5] == []
 
 
 def test_every_check_the_ledger_links_to_is_there(visit):
