@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .networks import Weights, as_matrix
+from .networks import Weights, as_matrix, as_vector
 
 
 def learned_modes(modes: Iterable[int], available: int, widths: Sequence[int]) -> list[int]:
@@ -54,6 +54,7 @@ def balanced_critical_point(M: ArrayLike, modes: Iterable[int], hidden: Sequence
     if not units or min(units) < 1:
         raise ValueError(f"hidden must be the widths of at least one hidden layer, each at least 1, got {hidden}")
     U, s, Vt = np.linalg.svd(M)
+    s[s < s[0] * max(M.shape) * np.finfo(float).eps] = 0.0  # rounding, whose root would not be small
     chosen = learned_modes(modes, len(s), units)
     depth, rank = len(units) + 1, len(chosen)
     root = np.diag(s[chosen] ** (1 / depth))
@@ -100,7 +101,9 @@ def two_layer_spectrum(
     -----
     Source: exercise 2.3 (square teachers); the terms for rectangular ones are this book's.
     """
-    s = as_matrix("s", np.atleast_2d(s))[0]
+    s, hidden = as_vector("s", s), operator.index(hidden)
+    if hidden < 1:
+        raise ValueError(f"the hidden width must be at least 1, got {hidden}")
     outputs, inputs = shape or (len(s), len(s))
     if min(outputs, inputs) != len(s):
         needed = min(outputs, inputs)

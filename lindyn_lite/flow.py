@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import DOP853
 
-from .networks import Weights, as_teacher, as_weights, unchecked_gradients
+from .networks import Weights, as_teacher, as_vector, as_weights, unchecked_gradients
 
 
 class IntegrationError(RuntimeError):
@@ -65,12 +65,13 @@ class Trajectory:
 
 
 def as_times(t: ArrayLike) -> NDArray[np.float64]:
-    """Times as an increasing vector of finite, non-negative numbers."""
-    times = np.atleast_1d(np.asarray(t, dtype=float))
-    if times.ndim != 1 or times.size == 0:
-        raise ValueError(f"t must be a number or a non-empty vector, got shape {times.shape}")
-    if not np.all(np.isfinite(times)) or times[0] < 0 or np.any(np.diff(times) < 0):
-        raise ValueError("t must be finite, non-negative and increasing")
+    """Times as a vector of finite, non-negative numbers that do not decrease."""
+    times = as_vector("t", t)
+    if times[0] < 0:
+        raise ValueError(f"t must not be negative, got t[0] = {times[0]:g}")
+    if np.any(back := np.diff(times) < 0):
+        k = int(np.argmax(back))
+        raise ValueError(f"t must not decrease, got t[{k}] = {times[k]:g} before t[{k + 1}] = {times[k + 1]:g}")
     return times
 
 
@@ -105,7 +106,7 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
     Raises
     ------
     ValueError
-        If the shapes do not fit, an entry is not finite, or t is negative or not increasing.
+        If the shapes do not fit, an entry is not finite, t is negative or decreases, or rtol is impossible.
     IntegrationError
         If the solver gives up.
 
@@ -115,6 +116,8 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
     """
     layers = as_weights(weights)
     M, times = as_teacher(M, layers), as_times(t)
+    if not 100 * np.finfo(float).eps <= rtol < 1:
+        raise ValueError(f"rtol must lie between {100 * np.finfo(float).eps:.1e} and 1, got {rtol}")
     start = np.concatenate([layer.ravel() for layer in layers])
     sizes = [norm for norm in (np.linalg.norm(layer) for layer in layers) if norm > 0]
     atol = 1e-3 * rtol * min([1.0, *sizes])

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .critical import balanced_critical_point, two_layer_spectrum
-from .networks import Weights, as_teacher, as_weights, prefix_products, suffix_products, unchecked_gradients
-from .symmetry import fibre_dimension, orbit_dimension, ranks, transform
+from .networks import Weights, as_teacher, as_weights, loss, prefix_products, suffix_products, unchecked_gradients
+from .symmetry import fibre_dimension, orbit_dimension, ranks, rescaled, transform
 
 __all__ = [
     "CriticalPoint",
@@ -59,9 +59,9 @@ class CriticalPoint:
     gradient
         Largest absolute entry of the gradient: how far from critical the point is.
     eigenvalues
-        Of the full Hessian, ascending.
+        Of the full Hessian at these weights, ascending.
     tolerance
-        Eigenvalues of absolute value up to this count as zero.
+        Eigenvalues of absolute value up to this counted as zero, after the layers were rescaled to one norm.
     inertia
         Counts of (negative, zero, positive) eigenvalues.
     """
@@ -148,9 +148,18 @@ def hessian(weights: Sequence[ArrayLike], M: ArrayLike) -> NDArray[np.float64]:
     return H
 
 
-def size_of(layers: Weights, M: NDArray[np.float64]) -> float:
-    """The natural size of a weight, ``ω = max(‖M‖^{1/L}, ‖W_l‖)`` in spectral norms."""
-    return max(np.linalg.norm(M, 2) ** (1 / len(layers)), *(np.linalg.norm(layer, 2) for layer in layers))
+def gradient_ratio(layers: Weights, M: NDArray[np.float64]) -> float:
+    """Largest gradient entry over ``n^{L−1} max(‖M‖, ‖M − W‖)``, for layers of equal norm n; 0 at the origin."""
+    norm = max(np.linalg.norm(layer, 2) for layer in layers)
+    error = max(np.linalg.norm(M, 2), np.linalg.norm(M - prefix_products(layers)[-1], 2))
+    largest = max(float(np.abs(g).max()) for g in unchecked_gradients(layers, M))
+    return largest / (norm ** (len(layers) - 1) * error) if largest else 0.0
+
+
+def count_signs(eigenvalues: NDArray[np.float64], zero: float) -> Inertia:
+    """How many eigenvalues are below −zero, between, and above zero."""
+    negative, positive = int(np.sum(eigenvalues < -zero)), int(np.sum(eigenvalues > zero))
+    return Inertia(negative, len(eigenvalues) - negative - positive, positive)
 
 
 def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float = CRITICAL_TOLERANCE) -> CriticalPoint:
@@ -163,8 +172,9 @@ def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float 
     M
         Teacher, shape ``(d_L, d_0)``.
     tolerance
-        The point counts as critical if no gradient entry exceeds ``tolerance · ω^{L−1} max(‖M‖, ‖M − W‖)``,
-        with ``ω = max(‖M‖^{1/L}, ‖W_l‖)`` the size of the weights (spectral norms).
+        The point counts as critical if, with the layers rescaled to one common norm n, no gradient entry exceeds
+        ``tolerance · n^{L−1} max(‖M‖, ‖M − W‖)`` (spectral norms). If all weights are below
+        ``tolerance · ‖M‖^{1/L}`` and L ≥ 2 the point is taken for the origin.
 
     Raises
     ------
@@ -175,29 +185,33 @@ def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float 
 
     Notes
     -----
-    An eigenvalue counts as zero up to the rounding error of the spectrum, ``4 p ε max|eigenvalue|`` for p
-    parameters, plus ten times the gradient over ω: along the symmetry directions the eigenvalues of a
-    point that is only nearly critical are of that size. At a representative ``transform(weights, g)`` with
-    ``cond(g)²`` near ``1/(p ε)`` true eigenvalues drown in rounding: count at a better-balanced one.
-    Source: exercise 2.3.
+    The signs are counted at the rescaled representative, since the inertia does not depend on it but rounding does.
+    An eigenvalue counts as zero up to the rounding error ``4 p ε max|eigenvalue|`` for p parameters, plus ten times
+    the gradient over n: along the symmetry directions the eigenvalues of a point that is only nearly critical are
+    of that size. Two limits: at a representative ``transform(weights, g)`` with ``cond(g)²`` near ``1/(p ε)`` true
+    eigenvalues drown in rounding, and at a flat saddle (L ≥ 3) that is known only to an error δ the eigenvalues of
+    order δ count as they are. Source: exercise 2.3.
     """
     layers = as_weights(weights)
     M = as_teacher(M, layers)
-    residual = M - prefix_products(layers)[-1]
-    omega = size_of(layers, M)
     gradient = max(float(np.abs(g).max()) for g in unchecked_gradients(layers, M))
-    natural = omega ** (len(layers) - 1) * max(np.linalg.norm(M, 2), np.linalg.norm(residual, 2))
-    if gradient > tolerance * natural:
+    size = float(np.linalg.norm(M, 2)) ** (1 / len(layers))
+    if len(layers) > 1 and max(np.linalg.norm(layer, 2) for layer in layers) <= tolerance * size:
+        layers = [np.zeros_like(layer) for layer in layers]
+    level = rescaled(layers, size)
+    ratio = gradient_ratio(level, M)
+    if ratio > tolerance:
         raise NotCriticalError(
             f"not a critical point: the largest gradient entry is {gradient:.3g}, "
-            f"but it must be at most {tolerance * natural:.3g} ({tolerance:g} times its natural size)"
+            f"that is {ratio:.3g} of its natural size, but at a critical point it is at most {tolerance:g} of it"
         )
-    eigenvalues = np.linalg.eigvalsh(hessian(layers, M))
+    eigenvalues = np.linalg.eigvalsh(hessian(level, M))
     zero = 4 * len(eigenvalues) * np.finfo(float).eps * float(np.abs(eigenvalues).max())
-    zero += 10 * gradient / omega if gradient else 0.0
-    negative, positive = int(np.sum(eigenvalues < -zero)), int(np.sum(eigenvalues > zero))
-    counts = Inertia(negative, len(eigenvalues) - negative - positive, positive)
-    return CriticalPoint(0.5 * float(np.sum(residual**2)), gradient, eigenvalues, zero, counts)
+    if ratio:
+        largest = max(float(np.abs(g).max()) for g in unchecked_gradients(level, M))
+        zero += 10 * largest / float(np.linalg.norm(level[0], 2))
+    spectrum = np.linalg.eigvalsh(hessian(layers, M))
+    return CriticalPoint(loss(layers, M), gradient, spectrum, zero, count_signs(eigenvalues, zero))
 
 
 def inertia(weights: Sequence[ArrayLike], M: ArrayLike) -> Inertia:

@@ -47,6 +47,19 @@ def as_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
     return matrix
 
 
+def as_vector(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """``value`` as a finite one-dimensional float64 array; a single number is a vector of length one.
+
+    Raises
+    ------
+    ValueError
+        If it is not real, has more than one dimension, is empty, or holds NaN or infinity.
+    """
+    if np.ndim(value) > 1:
+        raise ValueError(f"{name} must be a vector, got shape {np.shape(value)}")
+    return as_matrix(name, np.atleast_1d(value)[None, :])[0]
+
+
 def as_weights(weights: Sequence[ArrayLike]) -> Weights:
     """The layers as float64 matrices whose shapes chain.
 

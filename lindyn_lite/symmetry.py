@@ -46,6 +46,17 @@ def transform(weights: Sequence[ArrayLike], g: Sequence[ArrayLike]) -> Weights:
     return layers
 
 
+def rescaled(layers: Weights, size: float) -> Weights:
+    """The same network with layers of equal spectral norm, moved along the symmetry by positive factors.
+
+    Where a layer is zero the factors of the others are free: their norms become ``size``.
+    """
+    norms = [np.linalg.norm(layer, 2) for layer in layers]
+    positive = [norm for norm in norms if norm > 0]
+    common = float(np.exp(np.mean(np.log(norms)))) if len(positive) == len(norms) else size
+    return [layer * (common / norm) if norm > 0 else layer for layer, norm in zip(layers, norms, strict=True)]
+
+
 def ranks(weights: Sequence[ArrayLike]) -> NDArray[np.int64]:
     """The ranks of all partial products, ``r[i, j] = rank(W_j … W_{i+1})`` for i < j, ``r[i, i] = d_i``.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .networks import as_matrix
+from .networks import as_matrix, as_vector
 
 
 def diagonal(s: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.float64]:
@@ -23,10 +23,7 @@ def diagonal(s: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.f
     ValueError
         If ``s`` is not a finite, non-empty vector or does not fit the shape.
     """
-    values = as_matrix("s", np.atleast_2d(np.asarray(s)))
-    if values.shape[0] != 1:
-        raise ValueError(f"s must be a vector, got shape {values.shape}")
-    values = values[0]
+    values = as_vector("s", s)
     outputs, inputs = shape or (len(values), len(values))
     if min(outputs, inputs) < len(values):
         raise ValueError(f"{len(values)} singular values do not fit a teacher of shape {(outputs, inputs)}")

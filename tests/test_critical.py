@@ -158,13 +158,11 @@ def test_impossible_spectra_raise(s, S, h, shape, message):
         two_layer_spectrum(s, S, h, shape)
 
 
-@pytest.mark.xfail(strict=True, reason="only the first row of a matrix s is read")
 def test_a_matrix_of_singular_values_raises():
     with pytest.raises(ValueError, match="vector"):
         two_layer_spectrum([[3, 2], [1, 0]], [1], 2)
 
 
-@pytest.mark.xfail(strict=True, reason="a hidden width of 0 gives an empty spectrum instead of an error")
 def test_a_hidden_width_of_zero_raises():
     with pytest.raises(ValueError, match="hidden"):
         two_layer_spectrum([3, 2], [], 0)

@@ -35,7 +35,7 @@ def logistic(t, s, w0):
     return s / (1 + (s / w0 - 1) * np.exp(-2 * s * t))
 
 
-@pytest.mark.parametrize("w0", [1e-8, 1e-6, 1e-4, 1e-2, 1])
+@pytest.mark.parametrize("w0", [1e-16, 1e-8, 1e-6, 1e-4, 1e-2, 1])
 @pytest.mark.parametrize("s", [0.5, 1, 4])
 def test_a_balanced_mode_follows_the_logistic_from_the_plateau_to_the_end(w0, s):
     t = np.linspace(0, 1.5 * np.log(10 * s / w0) / s, 25)
@@ -268,11 +268,10 @@ BAD_TIMES = {
 
 @pytest.mark.parametrize("t", BAD_TIMES.values(), ids=BAD_TIMES.keys())
 def test_impossible_times_raise(t):
-    with pytest.raises(ValueError, match="t must be"):
+    with pytest.raises(ValueError, match=r"^t must"):
         gradient_flow(ONE, [[1]], t)
 
 
-@pytest.mark.xfail(strict=True, reason="the message does not say which time was received")
 @pytest.mark.parametrize(("t", "received"), [([0, -3.5], "-3.5"), ([0, 2.25, 1.25], "1.25"), ([0, np.nan], "nan")])
 def test_the_error_of_an_impossible_time_says_what_was_received(t, received):
     with pytest.raises(ValueError, match=received):
@@ -311,7 +310,6 @@ def test_bad_networks_raise(run, weights, M, message):
         run(weights, M)
 
 
-@pytest.mark.xfail(strict=True, reason="rtol is not checked: 0 and −1 warn, inf is taken, NaN never returns")
 @pytest.mark.parametrize("rtol", [0, -1, np.nan, np.inf, 1e-15])
 def test_an_impossible_tolerance_raises_before_the_solver_starts(rtol, monkeypatch):
     def solver(*_, **__):

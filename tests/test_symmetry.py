@@ -217,3 +217,9 @@ def test_extreme_scales_do_not_change_the_dimensions(scale):
     exact = [np.diag([1, 2, 0]), np.ones((3, 3), dtype=int), np.diag([0, 3, 1])]
     assert fibre_dimension(layers) == 27 - product_rank(exact)
     assert orbit_dimension(layers) == action_rank(exact)
+
+
+def test_small_singular_values_above_rounding_count():
+    layers = [np.diag([1, 1e-9]), np.diag([1, 1e-5]), np.diag([1.0, 1])]
+    assert_array_equal(ranks(layers), 2 * np.triu(np.ones((4, 4))))
+    assert fibre_dimension(layers) == orbit_dimension(layers) == 8

@@ -154,6 +154,12 @@ def test_constant_and_repeated_columns_do_not_count(offset, scale):
     assert task.floor == pytest.approx(plain.floor, rel=1e-12 * max(1, offset))
 
 
+def test_weak_directions_count():
+    X = np.random.default_rng(10).standard_normal((40, 2)) * [1, 1e-9]
+    Z = X @ from_data(X, X).whitening.T
+    assert_allclose(Z.T @ Z / 40, np.eye(2), atol=1e-6)  # the SVD knows the weak direction to ε / 1e-9
+
+
 @pytest.mark.parametrize("centre", [False, True])
 def test_one_hot_inputs_are_the_identity(centre):
     Y = np.random.default_rng(8).standard_normal((6, 3)) + 1
