@@ -278,6 +278,13 @@ def test_the_error_of_an_impossible_time_says_what_was_received(t, received):
         gradient_flow(ONE, [[1]], t)
 
 
+@pytest.mark.xfail(strict=True, reason="vectors are checked as matrices of one row, and the messages show it")
+@pytest.mark.parametrize(("t", "message"), [([], "vector"), ([0, np.nan], r"t\[1\] = nan")])
+def test_the_errors_of_vectors_speak_of_vectors(t, message):
+    with pytest.raises(ValueError, match=message):
+        gradient_flow(ONE, [[1]], t)
+
+
 BAD_STEPS = {
     "eta of zero": ((0, 3), "eta must be positive.*got 0"),
     "negative eta": ((-0.1, 3), r"eta must be positive.*got -0\.1"),

@@ -197,6 +197,23 @@ def test_the_inertia_is_the_same_along_the_orbit(hidden, S, condition, seed):
     assert point.loss == pytest.approx(critical_point(balanced, M).loss, rel=1e-12, abs=1e-24)
 
 
+@pytest.mark.parametrize("c", [1e-6, 1e-3, 1e4, 1e8])
+@pytest.mark.parametrize(("S", "hidden"), [([2], [4]), ([1, 3], [3]), ([2], [3, 3]), ([], [3, 3])], ids=str)
+def test_the_inertia_does_not_depend_on_the_units_of_the_layers(S, hidden, c):
+    M = low_rank([3, 2, 1], (3, 3), np.random.default_rng(15))
+    g = [c ** (-l) * np.eye(h) for l, h in enumerate(hidden, start=1)]
+    assert inertia(transform(balanced_critical_point(M, S, hidden), g), M) == expected_inertia(
+        [3, 2, 1], S, (3, 3), hidden
+    )
+
+
+@pytest.mark.xfail(strict=True, reason="for M = 0 and a layer of zero the other layers are rescaled to zero as well")
+@pytest.mark.parametrize("depth", [2, 3])
+def test_a_teacher_of_zero_has_minima_with_curvature(depth):
+    weights = [np.zeros((2, 2)), *[np.eye(2)] * (depth - 1)]  # 𝓛 = ½‖W_1‖² to second order
+    assert inertia(weights, np.zeros((2, 2))) == (0, 4 * (depth - 1), 4)
+
+
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 @pytest.mark.parametrize("hidden", [[4], [3, 3]])
 def test_the_inertia_does_not_depend_on_the_unit_of_the_teacher(unit, hidden):
