@@ -1,19 +1,20 @@
 """Critical points in closed form: the balanced representatives of ``P_S M`` and their spectrum."""
 
 import itertools
-import operator
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .networks import Weights, as_matrix, as_vector
+from .networks import Weights, as_integer, as_matrix, as_vector
 
 
 def learned_modes(modes: Iterable[int], available: int, widths: Sequence[int]) -> list[int]:
     """The modes as sorted 0-based indices, checked against the teacher and the widths."""
-    chosen = sorted(operator.index(mode) for mode in modes)
-    if chosen and (chosen[0] < 1 or chosen[-1] > available or len(set(chosen)) < len(chosen)):
+    if not isinstance(modes, Iterable):
+        raise ValueError(f"modes must be a collection of integers such as [1, 2], got {modes!r}")
+    chosen = sorted(as_integer("a mode", mode, 1) for mode in modes)
+    if chosen and (chosen[-1] > available or len(set(chosen)) < len(chosen)):
         raise ValueError(f"modes must be different numbers from 1 to {available}, got {chosen}")
     if len(chosen) > min(widths):
         raise ValueError(f"{len(chosen)} modes do not pass through a layer of width {min(widths)}")
@@ -50,9 +51,9 @@ def balanced_critical_point(M: ArrayLike, modes: Iterable[int], hidden: Sequence
     Source: exercise 2.3. ``‖M − P_S M‖² / 2 = ½ Σ_{α∉S} s_α²``.
     """
     M = as_matrix("the teacher M", M)
-    units = [operator.index(width) for width in hidden]
-    if not units or min(units) < 1:
-        raise ValueError(f"hidden must be the widths of at least one hidden layer, each at least 1, got {hidden}")
+    if not isinstance(hidden, Iterable) or len(hidden) == 0:
+        raise ValueError(f"hidden must be the widths of one or more hidden layers such as [3], got {hidden!r}")
+    units = [as_integer("a hidden width", width, 1) for width in hidden]
     U, s, Vt = np.linalg.svd(M)
     s[s < s[0] * max(M.shape) * np.finfo(float).eps] = 0.0  # rounding, whose root would not be small
     chosen = learned_modes(modes, len(s), units)
@@ -101,9 +102,7 @@ def two_layer_spectrum(
     -----
     Source: exercise 2.3 (square teachers); the terms for rectangular ones are this book's.
     """
-    s, hidden = as_vector("s", s), operator.index(hidden)
-    if hidden < 1:
-        raise ValueError(f"the hidden width must be at least 1, got {hidden}")
+    s, hidden = as_vector("s", s), as_integer("the hidden width", hidden, 1)
     outputs, inputs = shape or (len(s), len(s))
     if min(outputs, inputs) != len(s):
         needed = min(outputs, inputs)

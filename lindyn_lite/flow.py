@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import DOP853
 
-from .networks import Weights, as_teacher, as_vector, as_weights, unchecked_gradients
+from .networks import Weights, as_integer, as_teacher, as_vector, as_weights, unchecked_gradients
 
 
 class IntegrationError(RuntimeError):
@@ -188,8 +188,7 @@ def gradient_descent(weights: Sequence[ArrayLike], M: ArrayLike, eta: float, ste
     M = as_teacher(M, layers)
     if not (np.isfinite(eta) and eta > 0):
         raise ValueError(f"the learning rate eta must be positive and finite, got {eta}")
-    if steps < 0 or every < 1:
-        raise ValueError(f"steps must be at least 0 and every at least 1, got steps={steps}, every={every}")
+    steps, every = as_integer("steps", steps, 0), as_integer("every", every, 1)
     kept, times = [layers], [0.0]
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(1, steps + 1):

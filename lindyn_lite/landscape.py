@@ -173,8 +173,8 @@ def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float 
         Teacher, shape ``(d_L, d_0)``.
     tolerance
         The point counts as critical if, with the layers rescaled to one common norm n, no gradient entry exceeds
-        ``tolerance · n^{L−1} max(‖M‖, ‖M − W‖)`` (spectral norms). If all weights are below
-        ``tolerance · ‖M‖^{1/L}`` and L ≥ 2 the point is taken for the origin.
+        ``tolerance · n^{L−1} max(‖M‖, ‖M − W‖)`` (spectral norms). A point that does not, but whose weights are
+        all below ``tolerance · ‖M‖^{1/L}``, L ≥ 2, is taken for the origin.
 
     Raises
     ------
@@ -196,10 +196,12 @@ def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float 
     M = as_teacher(M, layers)
     gradient = max(float(np.abs(g).max()) for g in unchecked_gradients(layers, M))
     size = float(np.linalg.norm(M, 2)) ** (1 / len(layers))
-    if len(layers) > 1 and max(np.linalg.norm(layer, 2) for layer in layers) <= tolerance * size:
-        layers = [np.zeros_like(layer) for layer in layers]
     level = rescaled(layers, size)
     ratio = gradient_ratio(level, M)
+    tiny = len(layers) > 1 and max(np.linalg.norm(layer, 2) for layer in layers) <= tolerance * size
+    if ratio > tolerance and tiny:
+        layers = level = [np.zeros_like(layer) for layer in layers]
+        ratio = 0.0
     if ratio > tolerance:
         raise NotCriticalError(
             f"not a critical point: the largest gradient entry is {gradient:.3g}, "
@@ -209,7 +211,7 @@ def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float 
     zero = 4 * len(eigenvalues) * np.finfo(float).eps * float(np.abs(eigenvalues).max())
     if ratio:
         largest = max(float(np.abs(g).max()) for g in unchecked_gradients(level, M))
-        zero += 10 * largest / float(np.linalg.norm(level[0], 2))
+        zero += 10 * largest / max(float(np.linalg.norm(layer, 2)) for layer in level)
     spectrum = np.linalg.eigvalsh(hessian(layers, M))
     return CriticalPoint(loss(layers, M), gradient, spectrum, zero, count_signs(eigenvalues, zero))
 

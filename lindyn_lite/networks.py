@@ -5,7 +5,7 @@ A network is a sequence of weights ``[W1, …, WL]``, input layer first. Layer `
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,51 +13,68 @@ from numpy.typing import ArrayLike, NDArray
 Weights = list[NDArray[np.float64]]
 
 
-def as_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """``value`` as a finite two-dimensional float64 array.
+def as_array(name: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
+    """``value`` as a finite float64 array of one (vector) or two (matrix) dimensions.
 
     Parameters
     ----------
     name
-        What to call the matrix in an error.
+        What to call the array in an error.
     value
-        Anything numpy turns into a real matrix; integers and nested lists are welcome.
+        Anything numpy turns into a real array; integers and nested lists are welcome.
+    dimensions
+        1 or 2.
 
     Raises
     ------
     ValueError
-        If it is not real, not two-dimensional, empty, or holds NaN or infinity.
+        If it is not real, has another number of dimensions, is empty, or holds NaN or infinity.
     """
+    kind = {1: "vector", 2: "matrix"}[dimensions]
     try:
-        matrix = np.asarray(value)
+        array = np.asarray(value)
     except ValueError as error:
-        raise ValueError(f"{name} must be a matrix, but its rows have different lengths") from error
-    if matrix.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, got dtype {matrix.dtype}")
-    if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(f"{name} must be a non-empty matrix (two dimensions), got shape {matrix.shape}")
-    matrix = matrix.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(matrix))
+        raise ValueError(f"{name} must be a {kind}, but its rows have different lengths") from error
+    if dimensions == 1 and array.ndim == 0:
+        array = array[None]
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim != dimensions or array.size == 0:
+        plural = "dimension" if dimensions == 1 else "dimensions"
+        raise ValueError(f"{name} must be a non-empty {kind} ({dimensions} {plural}), got shape {array.shape}")
+    array = array.astype(np.float64)
+    bad = np.argwhere(~np.isfinite(array))
     if len(bad):
-        row, column = map(int, bad[0])
+        place = f"{name}[{', '.join(map(str, bad[0]))}]"
         raise ValueError(
-            f"{name} must be finite, but {len(bad)} of its entries are not; "
-            f"the first is {name}[{row}, {column}] = {matrix[row, column]}"
+            f"{name} must be finite, but {len(bad)} of its entries are not; the first is {place} = {array[*bad[0]]}"
         )
-    return matrix
+    return array
+
+
+def as_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """``value`` as a finite, non-empty float64 matrix; see `as_array`."""
+    return as_array(name, value, 2)
 
 
 def as_vector(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """``value`` as a finite one-dimensional float64 array; a single number is a vector of length one.
+    """``value`` as a finite, non-empty float64 vector; a single number is one of length one. See `as_array`."""
+    return as_array(name, value, 1)
+
+
+def as_integer(name: str, value: int, least: int) -> int:
+    """An integer not below ``least``.
 
     Raises
     ------
     ValueError
-        If it is not real, has more than one dimension, is empty, or holds NaN or infinity.
+        If it is not an integer (numpy's count, floats and booleans do not), or too small.
     """
-    if np.ndim(value) > 1:
-        raise ValueError(f"{name} must be a vector, got shape {np.shape(value)}")
-    return as_matrix(name, np.atleast_1d(value)[None, :])[0]
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
 
 
 def as_weights(weights: Sequence[ArrayLike]) -> Weights:
@@ -71,6 +88,8 @@ def as_weights(weights: Sequence[ArrayLike]) -> Weights:
     """
     if isinstance(weights, np.ndarray) and weights.ndim == 2:
         raise ValueError("weights must be a list of layers [W1, …, WL], got one matrix: write [W1]")
+    if not isinstance(weights, Iterable) or (isinstance(weights, np.ndarray) and weights.ndim == 0):
+        raise ValueError(f"weights must be a list of layers [W1, …, WL], got {weights!r}")
     layers = [as_matrix(f"W{number}", layer) for number, layer in enumerate(weights, start=1)]
     if not layers:
         raise ValueError("weights must hold at least one layer, got an empty list")

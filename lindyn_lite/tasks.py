@@ -24,7 +24,7 @@ def diagonal(s: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.f
         If ``s`` is not a finite, non-empty vector or does not fit the shape.
     """
     values = as_vector("s", s)
-    outputs, inputs = shape or (len(values), len(values))
+    outputs, inputs = (len(values), len(values)) if shape is None else shape
     if min(outputs, inputs) < len(values):
         raise ValueError(f"{len(values)} singular values do not fit a teacher of shape {(outputs, inputs)}")
     M = np.zeros((outputs, inputs))
@@ -59,6 +59,8 @@ def low_rank(s: ArrayLike, shape: tuple[int, int], rng: np.random.Generator, noi
     """
     if not (np.isfinite(noise) and noise >= 0):
         raise ValueError(f"noise is a standard deviation and must be finite and at least 0, got {noise}")
+    if np.any(as_vector("s", s) < 0):
+        raise ValueError(f"singular values must not be negative, got {s}")
     signal = random_basis(shape[0], rng) @ diagonal(s, shape) @ random_basis(shape[1], rng).T
     return signal + noise * rng.standard_normal(shape) if noise else signal
 
@@ -120,7 +122,7 @@ def from_data(X: ArrayLike | None, Y: ArrayLike, centre: bool = False) -> Whiten
     X = as_matrix("X", X)
     if len(X) != samples:
         raise ValueError(f"X has {len(X)} samples (rows) but Y has {samples}")
-    rounding = np.linalg.norm(X) * max(X.shape) * np.finfo(float).eps
+    rounding = np.abs(X).max() * np.sqrt(X.size) * max(X.shape) * np.finfo(float).eps
     if centre:
         X = X - X.mean(axis=0)
     left, singular, right = np.linalg.svd(X, full_matrices=False)

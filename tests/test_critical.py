@@ -53,14 +53,18 @@ def test_modes_count_from_the_largest_singular_value_in_any_order_of_naming():
 
 
 BAD_POINTS = {
-    "mode 0": ([0], [3], r"from 1 to 2.*\[0\]"),
-    "a negative mode": ([-1], [3], r"from 1 to 2.*\[-1\]"),
+    "mode 0": ([0], [3], "mode must be at least 1, got 0"),
+    "a negative mode": ([-1], [3], "mode must be at least 1, got -1"),
     "a mode that the teacher lacks": ([1, 3], [3], r"from 1 to 2.*\[1, 3\]"),
     "a repeated mode": ([2, 2], [3], r"different.*\[2, 2\]"),
     "more modes than units": ([1, 2], [1], "2 modes.*width 1"),
     "more modes than units of a deep layer": ([1, 2], [4, 1, 4], "2 modes.*width 1"),
-    "no hidden layer": ([1], [], "at least one hidden layer"),
-    "an empty hidden layer": ([], [2, 0], r"each at least 1.*\[2, 0\]"),
+    "a mode that is no integer": ([1.0], [3], "mode must be an integer, got 1.0"),
+    "one mode, not in a list": (1, [3], "modes must be a collection of integers.*got 1"),
+    "one width, not in a list": ([1], 3, "hidden must be the widths of one or more hidden layers.*got 3"),
+    "a width that is no integer": ([1], [2.5], "width must be an integer, got 2.5"),
+    "no hidden layer": ([1], [], "one or more hidden layers"),
+    "an empty hidden layer": ([], [2, 0], "width must be at least 1, got 0"),
 }
 
 
@@ -138,7 +142,7 @@ def test_the_spectrum_of_deep_balanced_points_is_the_closed_form(depth):
 
 
 BAD_SPECTRA = {
-    "mode 0": ([2, 1], [0], 2, None, r"from 1 to 2.*\[0\]"),
+    "mode 0": ([2, 1], [0], 2, None, "mode must be at least 1, got 0"),
     "a mode too high": ([2, 1], [3], 2, None, r"from 1 to 2.*\[3\]"),
     "a repeated mode": ([2, 1], [1, 1], 2, None, r"different.*\[1, 1\]"),
     "more modes than units": ([2, 1], [1, 2], 1, None, "2 modes.*width 1"),

@@ -207,18 +207,34 @@ def test_the_inertia_does_not_depend_on_the_units_of_the_layers(S, hidden, c):
     )
 
 
-@pytest.mark.xfail(strict=True, reason="for M = 0 and a layer of zero the other layers are rescaled to zero as well")
 @pytest.mark.parametrize("depth", [2, 3])
 def test_a_teacher_of_zero_has_minima_with_curvature(depth):
     weights = [np.zeros((2, 2)), *[np.eye(2)] * (depth - 1)]  # 𝓛 = ½‖W_1‖² to second order
     assert inertia(weights, np.zeros((2, 2))) == (0, 4 * (depth - 1), 4)
 
 
+@pytest.mark.parametrize("c", [1e-9, 1e-6, 1])
+def test_an_exact_critical_point_near_the_origin_is_not_the_origin(c):
+    Z, M = np.zeros((3, 3)), diagonal([3, 2, 1])
+    assert inertia([Z, c * np.eye(3), Z], M) == (9, 9, 9)
+    assert inertia([Z, Z, Z], M) == (0, 27, 0)
+
+
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 @pytest.mark.parametrize("hidden", [[4], [3, 3]])
 def test_the_inertia_does_not_depend_on_the_unit_of_the_teacher(unit, hidden):
     M = unit * low_rank([3, 2, 1], (3, 3), np.random.default_rng(5))
-    assert inertia(balanced_critical_point(M, [2], hidden), M) == expected_inertia([3, 2, 1], [2], (3, 3), hidden)
+    weights = balanced_critical_point(M, [2], hidden)
+    assert inertia(weights, M) == expected_inertia([3, 2, 1], [2], (3, 3), hidden)
+    with pytest.raises(NotCriticalError):
+        inertia(not_quite(weights, 1e-5), M)
+
+
+@pytest.mark.parametrize("unit", [1e-18, 1, 1e18])
+@pytest.mark.parametrize("c", [1e-3, 1, 1e3, 1e6])
+def test_the_inertia_where_one_layer_is_zero_and_the_other_is_not(unit, c):
+    W2 = c * np.sqrt(unit) * np.diag([0.0, 1])  # [[w_k², −2], [−2, 0]] for both hidden units, and w_2² for W1[2, 2]
+    assert inertia([np.zeros((2, 2)), W2], unit * np.diag([2.0, 0])) == (2, 3, 3)
 
 
 @pytest.mark.parametrize("angle", [0, 0.3, np.pi / 4, 2])

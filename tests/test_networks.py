@@ -145,3 +145,9 @@ BAD_TEACHERS = {
 def test_a_bad_teacher_raises_an_error_that_says_what_is_needed(M, message, call):
     with pytest.raises(ValueError, match=message):
         call([np.ones((4, 2)), np.ones((3, 4))], M)
+
+
+@pytest.mark.parametrize("weights", [3, None, np.array(3.0)], ids=str)
+def test_weights_that_are_no_list_raise(weights):
+    with pytest.raises(ValueError, match="must be a list of layers"):
+        product(weights)
