@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .networks import Weights, as_integer, as_matrix, as_vector
+from .inputs import as_integer, as_matrix, as_vector
+from .networks import Weights
 
 
 def learned_modes(modes: Iterable[int], available: int, widths: Sequence[int]) -> list[int]:

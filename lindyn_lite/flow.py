@@ -1,14 +1,16 @@
 """Numerical training: gradient flow and gradient descent for linear networks of any depth."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import DOP853
 
-from .networks import Weights, as_integer, as_teacher, as_vector, as_weights, unchecked_gradients
+from .inputs import as_integer, as_number, as_times, as_tolerance
+from .networks import Weights, as_teacher, as_weights, unchecked_gradients
+from .trajectory import Trajectory
 
 
 class IntegrationError(RuntimeError):
@@ -19,60 +21,31 @@ class DivergenceError(RuntimeError):
     """Gradient descent left the finite numbers: the step is too large for the curvature."""
 
 
-@dataclass(frozen=True)
-class Trajectory:
-    """A training run.
+@dataclass(frozen=True, kw_only=True)
+class WeightTrajectory(Trajectory):
+    """A `lindyn_lite.trajectory.Trajectory` with the weights themselves.
 
     Attributes
     ----------
-    t
-        Times in units of 1/η, shape ``(T,)``.
     weights
         One array per layer, shape ``(T, d_l, d_{l−1})``.
-    teacher
-        ``M``, shape ``(d_L, d_0)``.
-    method
-        How it was computed, with tolerances or step size.
     """
 
-    t: NDArray[np.float64]
     weights: Weights
-    teacher: NDArray[np.float64]
-    method: str
-
-    @cached_property
-    def function(self) -> NDArray[np.float64]:
-        """What the network computes, ``W(t) = W_L … W_1``, shape ``(T, d_L, d_0)``."""
-        total = self.weights[0]
-        for layer in self.weights[1:]:
-            total = layer @ total
-        return total
-
-    @property
-    def loss(self) -> NDArray[np.float64]:
-        """``½‖M − W(t)‖²``, shape ``(T,)``."""
-        return 0.5 * np.sum((self.teacher - self.function) ** 2, axis=(1, 2))
-
-    @property
-    def input_similarity(self) -> NDArray[np.float64]:
-        """Gram matrix of the first layer, ``W_1ᵀW_1``, shape ``(T, d_0, d_0)``."""
-        return np.swapaxes(self.weights[0], 1, 2) @ self.weights[0]
-
-    @property
-    def output_similarity(self) -> NDArray[np.float64]:
-        """Gram matrix of the last layer, ``W_L W_Lᵀ``, shape ``(T, d_L, d_L)``."""
-        return self.weights[-1] @ np.swapaxes(self.weights[-1], 1, 2)
 
 
-def as_times(t: ArrayLike) -> NDArray[np.float64]:
-    """Times as a vector of finite, non-negative numbers that do not decrease."""
-    times = as_vector("t", t)
-    if times[0] < 0:
-        raise ValueError(f"t must not be negative, got t[0] = {times[0]:g}")
-    if np.any(back := np.diff(times) < 0):
-        k = int(np.argmax(back))
-        raise ValueError(f"t must not decrease, got t[{k}] = {times[k]:g} before t[{k + 1}] = {times[k + 1]:g}")
-    return times
+def with_weights(t: NDArray[np.float64], weights: Weights, M: NDArray[np.float64], method: str) -> WeightTrajectory:
+    """A trajectory from the history of its layers, each of shape ``(T, d_l, d_{l−1})``."""
+    first, last = weights[0], weights[-1]
+    return WeightTrajectory(
+        t=t,
+        weights=weights,
+        function=functools.reduce(lambda product, layer: layer @ product, weights),
+        input_similarity=np.swapaxes(first, 1, 2) @ first,
+        output_similarity=last @ np.swapaxes(last, 1, 2),
+        teacher=M,
+        method=method,
+    )
 
 
 def split(theta: NDArray[np.float64], layers: Weights) -> Weights:
@@ -82,7 +55,7 @@ def split(theta: NDArray[np.float64], layers: Weights) -> Weights:
     return [part.reshape(*theta.shape[:-1], *layer.shape) for part, layer in zip(parts, layers, strict=True)]
 
 
-def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol: float = 1e-12) -> Trajectory:
+def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol: float = 1e-12) -> WeightTrajectory:
     """Gradient flow ``Ẇ_l = −∂𝓛/∂W_l``, integrated with an eighth-order Runge-Kutta method (DOP853).
 
     Parameters
@@ -100,7 +73,7 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
 
     Returns
     -------
-    Trajectory
+    WeightTrajectory
         At the times t.
 
     Raises
@@ -115,9 +88,7 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
     Source: exercise 3.1 and 3.7.
     """
     layers = as_weights(weights)
-    M, times = as_teacher(M, layers), as_times(t)
-    if not 100 * np.finfo(float).eps <= rtol < 1:
-        raise ValueError(f"rtol must lie between {100 * np.finfo(float).eps:.1e} and 1, got {rtol}")
+    M, times, rtol = as_teacher(M, layers), as_times(t), as_tolerance(rtol)
     start = np.concatenate([layer.ravel() for layer in layers])
     sizes = [norm for norm in (np.linalg.norm(layer) for layer in layers) if norm > 0]
     atol = 1e-3 * rtol * min([1.0, *sizes])
@@ -126,7 +97,7 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
         return -np.concatenate([g.ravel() for g in unchecked_gradients(split(theta, layers), M)])
 
     states = integrate(velocity, start, times, rtol, atol)
-    return Trajectory(times, split(states, layers), M, f"DOP853, rtol={rtol:g}, atol={atol:.3g}")
+    return with_weights(times, split(states, layers), M, f"DOP853, rtol={rtol:g}, atol={atol:.3g}")
 
 
 def integrate(velocity, start: NDArray[np.float64], times: NDArray[np.float64], rtol: float, atol: float):
@@ -151,7 +122,9 @@ def integrate(velocity, start: NDArray[np.float64], times: NDArray[np.float64], 
     return states
 
 
-def gradient_descent(weights: Sequence[ArrayLike], M: ArrayLike, eta: float, steps: int, every: int = 1) -> Trajectory:
+def gradient_descent(
+    weights: Sequence[ArrayLike], M: ArrayLike, eta: float, steps: int, every: int = 1
+) -> WeightTrajectory:
     """Gradient descent ``W_l ← W_l − η ∂𝓛/∂W_l``.
 
     Parameters
@@ -169,7 +142,7 @@ def gradient_descent(weights: Sequence[ArrayLike], M: ArrayLike, eta: float, ste
 
     Returns
     -------
-    Trajectory
+    WeightTrajectory
         At the kept steps.
 
     Raises
@@ -186,8 +159,7 @@ def gradient_descent(weights: Sequence[ArrayLike], M: ArrayLike, eta: float, ste
     """
     layers = as_weights(weights)
     M = as_teacher(M, layers)
-    if not (np.isfinite(eta) and eta > 0):
-        raise ValueError(f"the learning rate eta must be positive and finite, got {eta}")
+    eta = as_number("the learning rate eta", eta)
     steps, every = as_integer("steps", steps, 0), as_integer("every", every, 1)
     kept, times = [layers], [0.0]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -201,4 +173,4 @@ def gradient_descent(weights: Sequence[ArrayLike], M: ArrayLike, eta: float, ste
                         f"gradient descent diverged within {k} steps of eta = {eta:g}: take a smaller one"
                     )
     history = [np.array(stack) for stack in zip(*kept, strict=True)]
-    return Trajectory(np.array(times), history, M, f"gradient descent, eta={eta:g}")
+    return with_weights(np.array(times), history, M, f"gradient descent, eta={eta:g}")

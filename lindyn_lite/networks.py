@@ -10,71 +10,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .inputs import as_matrix
+
 Weights = list[NDArray[np.float64]]
-
-
-def as_array(name: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
-    """``value`` as a finite float64 array of one (vector) or two (matrix) dimensions.
-
-    Parameters
-    ----------
-    name
-        What to call the array in an error.
-    value
-        Anything numpy turns into a real array; integers and nested lists are welcome.
-    dimensions
-        1 or 2.
-
-    Raises
-    ------
-    ValueError
-        If it is not real, has another number of dimensions, is empty, or holds NaN or infinity.
-    """
-    kind = {1: "vector", 2: "matrix"}[dimensions]
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a {kind}, but its rows have different lengths") from error
-    if dimensions == 1 and array.ndim == 0:
-        array = array[None]
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    if array.ndim != dimensions or array.size == 0:
-        plural = "dimension" if dimensions == 1 else "dimensions"
-        raise ValueError(f"{name} must be a non-empty {kind} ({dimensions} {plural}), got shape {array.shape}")
-    array = array.astype(np.float64)
-    bad = np.argwhere(~np.isfinite(array))
-    if len(bad):
-        place = f"{name}[{', '.join(map(str, bad[0]))}]"
-        raise ValueError(
-            f"{name} must be finite, but {len(bad)} of its entries are not; the first is {place} = {array[*bad[0]]}"
-        )
-    return array
-
-
-def as_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """``value`` as a finite, non-empty float64 matrix; see `as_array`."""
-    return as_array(name, value, 2)
-
-
-def as_vector(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    """``value`` as a finite, non-empty float64 vector; a single number is one of length one. See `as_array`."""
-    return as_array(name, value, 1)
-
-
-def as_integer(name: str, value: int, least: int) -> int:
-    """An integer not below ``least``.
-
-    Raises
-    ------
-    ValueError
-        If it is not an integer (numpy's count, floats and booleans do not), or too small.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ValueError(f"{name} must be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
-    return int(value)
 
 
 def as_weights(weights: Sequence[ArrayLike]) -> Weights:
@@ -214,15 +152,20 @@ def gradients(weights: Sequence[ArrayLike], M: ArrayLike) -> Weights:
     return unchecked_gradients(layers, as_teacher(M, layers))
 
 
-def unchecked_gradients(layers: Weights, M: NDArray[np.float64]) -> Weights:
-    """`gradients` for float64 arrays that are known to fit: the inner loop of every simulator.
+def pull_back(layers: Weights, below: Weights, gradient: NDArray[np.float64]) -> Weights:
+    """The chain rule: ``(W_L … W_{l+1})ᵀ (∂ℓ/∂W) (W_{l−1} … W_1)ᵀ`` for every layer, leading axes kept.
 
-    One forward and one backward pass, as in backpropagation, without products with the identity.
+    ``below`` holds the products ``W_l … W_1`` for l = 1, …, L; whoever computed ∂ℓ/∂W had to form them already.
     """
-    below = [None, *itertools.accumulate(layers, lambda done, layer: layer @ done)]
-    error = below[-1] - M  # backpropagated: after layer l it is (W_L … W_{l+1})ᵀ (W − M)
-    reversed_gradients = []
-    for layer, inputs in zip(reversed(layers), reversed(below[:-1]), strict=True):
-        reversed_gradients.append(error if inputs is None else error @ inputs.T)
-        error = layer.T @ error
-    return reversed_gradients[::-1]
+    slopes = []
+    for layer, inputs in zip(reversed(layers), reversed([None, *below[:-1]]), strict=True):
+        slopes.append(gradient if inputs is None else gradient @ np.swapaxes(inputs, -1, -2))
+        if inputs is not None:
+            gradient = np.swapaxes(layer, -1, -2) @ gradient
+    return slopes[::-1]
+
+
+def unchecked_gradients(layers: Weights, M: NDArray[np.float64]) -> Weights:
+    """`gradients` for float64 arrays that are known to fit: the inner loop of every simulator."""
+    below = [*itertools.accumulate(layers, lambda done, layer: layer @ done)]
+    return pull_back(layers, below, below[-1] - M)

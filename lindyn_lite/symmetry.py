@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .networks import Weights, as_matrix, as_weights, widths
+from .inputs import as_matrix
+from .networks import Weights, as_weights, widths
 
 
 def transform(weights: Sequence[ArrayLike], g: Sequence[ArrayLike]) -> Weights:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .networks import as_matrix, as_vector
+from .inputs import as_matrix, as_number, as_vector
 
 
 def diagonal(s: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.float64]:
@@ -57,8 +57,7 @@ def low_rank(s: ArrayLike, shape: tuple[int, int], rng: np.random.Generator, noi
     ValueError
         If ``s`` does not fit the shape, an entry is not finite, or ``noise`` is negative.
     """
-    if not (np.isfinite(noise) and noise >= 0):
-        raise ValueError(f"noise is a standard deviation and must be finite and at least 0, got {noise}")
+    noise = as_number("the standard deviation noise", noise, strict=False)
     if np.any(as_vector("s", s) < 0):
         raise ValueError(f"singular values must not be negative, got {s}")
     signal = random_basis(shape[0], rng) @ diagonal(s, shape) @ random_basis(shape[1], rng).T

@@ -285,10 +285,10 @@ def test_the_errors_of_vectors_speak_of_vectors(t, message):
 
 
 BAD_STEPS = {
-    "eta of zero": ((0, 3), "eta must be positive.*got 0"),
-    "negative eta": ((-0.1, 3), r"eta must be positive.*got -0\.1"),
-    "NaN eta": ((np.nan, 3), "eta must be positive.*got nan"),
-    "infinite eta": ((np.inf, 3), "eta must be positive.*got inf"),
+    "eta of zero": ((0, 3), "eta must be finite and positive, got 0"),
+    "negative eta": ((-0.1, 3), r"eta must be finite and positive, got -0\.1"),
+    "NaN eta": ((np.nan, 3), "eta must be finite and positive, got nan"),
+    "infinite eta": ((np.inf, 3), "eta must be finite and positive, got inf"),
     "negative steps": ((0.1, -1), "steps must be at least 0, got -1"),
     "steps that are no integer": ((0.1, 3.0), "steps must be an integer, got 3.0"),
     "every that is no integer": ((0.1, 3, 1.5), "every must be an integer, got 1.5"),

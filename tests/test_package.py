@@ -9,7 +9,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[1] / "lindyn_lite"
 MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__")
-GROUND = {"networks", "tasks", "modes"}
+GROUND = {"inputs", "networks", "tasks", "modes"}
 
 
 def imports(path):

@@ -1,0 +1,135 @@
+"""Checked inputs: what a user passes, as float64 arrays or plain numbers, or a `ValueError` that says what is wrong.
+
+Every message names the argument, what was received and what was needed.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def as_array(name: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
+    """``value`` as a finite float64 array of one (vector) or two (matrix) dimensions.
+
+    Parameters
+    ----------
+    name
+        What to call the array in an error.
+    value
+        Anything numpy turns into a real array; integers and nested lists are welcome.
+    dimensions
+        1 or 2.
+
+    Raises
+    ------
+    ValueError
+        If it is not real, has another number of dimensions, is empty, or holds NaN or infinity.
+    """
+    kind = {1: "vector", 2: "matrix"}[dimensions]
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a {kind}, but its rows have different lengths") from error
+    if dimensions == 1 and array.ndim == 0:
+        array = array[None]
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim != dimensions or array.size == 0:
+        plural = "dimension" if dimensions == 1 else "dimensions"
+        raise ValueError(f"{name} must be a non-empty {kind} ({dimensions} {plural}), got shape {array.shape}")
+    array = array.astype(np.float64)
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        place = f"{name}[{', '.join(map(str, bad[0]))}]"
+        raise ValueError(
+            f"{name} must be finite, but {len(bad)} of its entries are not; the first is {place} = {array[*bad[0]]}"
+        )
+    return array
+
+
+def as_matrix(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """``value`` as a finite, non-empty float64 matrix; see `as_array`."""
+    return as_array(name, value, 2)
+
+
+def as_vector(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    """``value`` as a finite, non-empty float64 vector; a single number is one of length one. See `as_array`."""
+    return as_array(name, value, 1)
+
+
+def as_integer(name: str, value: int, least: int) -> int:
+    """An integer not below ``least``.
+
+    Raises
+    ------
+    ValueError
+        If it is not an integer (numpy's count, floats and booleans do not), or too small.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be an integer, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def as_number(name: str, value: float, strict: bool = True) -> float:
+    """``value`` as a finite float, positive or (if not ``strict``) at least 0; anything else is a `ValueError`."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a number, got {value!r}") from error
+    if not np.isfinite(number) or number < 0 or (strict and number == 0):
+        raise ValueError(f"{name} must be finite and {'positive' if strict else 'at least 0'}, got {number}")
+    return number
+
+
+def as_times(t: ArrayLike) -> NDArray[np.float64]:
+    """Times as a vector of finite, non-negative numbers that do not decrease."""
+    times = as_vector("t", t)
+    if times[0] < 0:
+        raise ValueError(f"t must not be negative, got t[0] = {times[0]:g}")
+    if np.any(back := np.diff(times) < 0):
+        k = int(np.argmax(back))
+        raise ValueError(f"t must not decrease, got t[{k}] = {times[k]:g} before t[{k + 1}] = {times[k + 1]:g}")
+    return times
+
+
+def as_tolerance(rtol: float) -> float:
+    """A relative tolerance that the solver can keep, or a `ValueError`."""
+    least = 100 * np.finfo(float).eps
+    if not least <= rtol < 1:
+        raise ValueError(f"rtol must be at least {least:.3g} (what float64 allows) and below 1, got {rtol}")
+    return float(rtol)
+
+
+def real_arrays(least: dict[str, float] | None = None, infinite: str = "", **values: ArrayLike) -> list[Floats]:
+    """The values as float64 arrays of one shape, not below ``least``, finite but for the one called ``infinite``."""
+    arrays = {}
+    for name, value in values.items():
+        try:
+            array = np.asarray(value)
+        except ValueError as error:
+            raise ValueError(f"{name} must be an array, but its rows have different lengths") from error
+        if array.dtype.kind not in "biuf" or array.size == 0:
+            raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype} and shape {array.shape}")
+        arrays[name] = array = array.astype(np.float64)
+        bad = np.isnan(array) if name == infinite else ~np.isfinite(array)
+        if bad.any():
+            rule = "not be NaN" if name == infinite else "be finite"
+            raise ValueError(f"{name} must {rule}: {bad.sum()} of {array.size} values fail, first {array[bad][0]}")
+        low = (least or {}).get(name, -np.inf)
+        if array.min() < low:
+            raise ValueError(f"{name} must be at least {low:g}, got {array.min():g}: {low - array.min():g} too low")
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError as error:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"the shapes do not broadcast: {shapes}") from error
+
+
+def as_generator(rng: np.random.Generator) -> np.random.Generator:
+    """A numpy random generator, and not a seed."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng must be a numpy.random.Generator such as numpy.random.default_rng(0), got {rng!r}")
+    return rng
