@@ -149,7 +149,7 @@ def box_integral(s: float, beta: float, area: float) -> float:
 
 
 def box_partition_function(s: ArrayLike, beta: ArrayLike, radius: ArrayLike) -> Floats:
-    """``∫ exp(−β(s − w1 w2)²/2)`` over the box |w_i| < R, ``2 ∫ e^{−β(s−p)²/2} ln(R²/|p|) dp``.
+    """``∫ exp(−β(s − w1 w2)²/2)`` over the box ``|w_i| < R``, ``2 ∫ e^{−β(s−p)²/2} ln(R²/|p|) dp``.
 
     It grows like 4√(2πT) ln R: without weight decay there is no Boltzmann law. beta, radius > 0.
     """

@@ -67,8 +67,9 @@ def gram_flow(W1: ArrayLike, W2: ArrayLike, S: ArrayLike, t: ArrayLike, rtol: fl
 def mixed_flow(W0: ArrayLike, M: ArrayLike, tau: float, t: ArrayLike, rtol: float = 1e-12) -> FunctionTrajectory:
     """The mixed matrix equation ``Ẇ = √(WWᵀ + τ²) E + E √(WᵀW + τ²)``, ``E = M − W``.
 
-    It is the flow of a two-layer network iff ``(K_0 + cJ)J(K_0 + cJ) = τ²J`` for some real c, with K as in
-    `gram_flow` and ``J = diag(I, −I)``: for a λ-balanced square start (c = −λ/2, τ = |λ|/2), and for W(0) = 0 with
+    It is the flow of a two-layer network iff, for some real c, ``W_2W_2ᵀ + c`` and ``W_1ᵀW_1 − c`` are positive
+    semi-definite and ``(K_0 + cJ)J(K_0 + cJ) = τ²J``, with K as in `gram_flow` and ``J = diag(I, −I)``: for a
+    λ-balanced square start (c = −λ/2, ``τ = |λ|/2``), and for W(0) = 0 with
     orthogonal rows of Q of squared norm τ (c = 0, N_h ≥ N_i + N_o). Wide Gaussian layers of weight variance
     τ/N_h come within O(N_h^{−1/2}).
 
