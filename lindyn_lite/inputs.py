@@ -73,15 +73,23 @@ def as_integer(name: str, value: int, least: int) -> int:
     return int(value)
 
 
+def as_real(name: str, value: float) -> float:
+    """``value`` as a finite float; what is not one real number is a `ValueError`."""
+    number = np.asarray(value)
+    if number.ndim or number.dtype.kind not in "iuf" or not np.isfinite(number):
+        raise ValueError(f"{name} must be a finite real number, got {value!r}")
+    return float(number)
+
+
 def as_number(name: str, value: float, strict: bool = True) -> float:
     """``value`` as a finite float, positive or (if not ``strict``) at least 0; anything else is a `ValueError`."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a number, got {value!r}") from error
-    if not np.isfinite(number) or number < 0 or (strict and number == 0):
-        raise ValueError(f"{name} must be finite and {'positive' if strict else 'at least 0'}, got {number}")
-    return number
+    number = np.asarray(value)
+    if number.ndim or number.dtype.kind not in "iuf":
+        raise ValueError(f"{name} must be a number, got {value!r}")
+    kind = "positive" if strict else "at least 0"
+    if not (number > 0 if strict else number >= 0) or number == np.inf:
+        raise ValueError(f"{name} must be finite and {kind}, got {value}")
+    return float(number)
 
 
 def as_times(t: ArrayLike) -> NDArray[np.float64]:

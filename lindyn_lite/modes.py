@@ -84,7 +84,8 @@ def mixed(t: ArrayLike, s: ArrayLike, w0: ArrayLike, tau: ArrayLike) -> Floats:
     With r = √(s²+τ²), A = s + r, B = w0 + √(w0²+τ²), E = e^{−2rt}, the sum U = w + √(w²+τ²) is
     ``U = [A²B + τ²(A(1−E) + BE)] / [τ² + AB(1−E) + A²E]``, positive term by term for every sign of s and w0. The value
     is the weighted mean of s and w0, or (U − τ²/U)/2 while w crosses 0. Relative error below 1e-13 (for w0 s < 0:
-    relative to ``|w| + min(|s|, τ, |w0|)``) for ratios of sizes from 1e-8 to 1e8. Source: exercise 6.1, in another form.
+    relative to ``|w| + min(|s|, τ, |w0|)``) for ratios of sizes from 1e-8 to 1e8.
+    Source: exercise 6.1, in another form.
 
     Examples
     --------

@@ -1,0 +1,126 @@
+"""Speed of the closed form against bare products, scipy's DOP853 and gradient descent: one table of ratios.
+
+    python benchmarks/riccati_speed.py [--quick]
+
+Every row is one start: width N (square), λ. All methods give W_1ᵀW_1, W_2W_1, W_2W_2ᵀ (Euler: the weights) at the same
+times; solve and products are medians of repeats, the others one run, all in one process. `solve` is in milliseconds;
+the other columns are times relative to it (above 1: the closed form is faster), with the largest blockwise
+relative error against the closed form in parentheses. `/products` is the time of solve over that of bare products QQᵀ.
+"""
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from lindyn_lite import riccati, starts
+
+SPECTRUM = (1.5, 0.5)
+
+
+def median(run, repeats):
+    """Median time of a run, and its result."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        result = run()
+        times.append(time.perf_counter() - begin)
+    return float(np.median(times)), result
+
+
+def regular_problem(N, lam, rng):
+    """A start that reaches the global minimum, and a teacher."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        while True:
+            S = np.diag(np.linspace(*SPECTRUM, N))
+            W = starts.lambda_balanced(N, N, N, lam, rng, np.linspace(0.5, 0.1, N))
+            try:
+                riccati.solve(*W, S, 1.0, lam)
+            except riccati.StableManifoldWarning:
+                continue
+            return W, S
+
+
+def velocity(S, N):
+    """Gradient flow of the flattened weights."""
+
+    def f(_, y):
+        W1, W2 = y[: N * N].reshape(N, N), y[N * N :].reshape(N, N)
+        E = S - W2 @ W1
+        return np.concatenate([(W2.T @ E).ravel(), (E @ W1.T).ravel()])
+
+    return f
+
+
+def grams(Y, N):
+    """Blocks from flattened weights ``(T, 2N²)``."""
+    W1, W2 = Y[:, : N * N].reshape(-1, N, N), Y[:, N * N :].reshape(-1, N, N)
+    return np.swapaxes(W1, 1, 2) @ W1, W2 @ W1, W2 @ np.swapaxes(W2, 1, 2)
+
+
+def error(blocks, solution):
+    """Largest blockwise relative error over all times."""
+    exact = solution.input_similarity, solution.function, solution.output_similarity
+    return max(
+        float((np.linalg.norm(a - b, axis=(1, 2)) / np.linalg.norm(b, axis=(1, 2))).max())
+        for a, b in zip(blocks, exact, strict=True)
+    )
+
+
+def row(N, lam, T, end, quick):
+    """One line of the table."""
+    rng = np.random.default_rng(N)
+    W, S = regular_problem(N, lam, rng)
+    t = np.linspace(0, end, T)
+    Q = np.repeat(np.concatenate([W[0].T, W[1]])[None], T, axis=0)
+    repeats = 3 if quick else 5
+    bare, _ = median(lambda: Q @ np.swapaxes(Q, 1, 2), repeats)
+    ours, solution = median(lambda: riccati.solve(*W, S, t, lam), repeats)
+    cells = [f"{N:4d} {lam:8g} {T:6d} {1e3 * ours:10.2f} {ours / bare:9.1f}"]
+    y0 = np.concatenate([W[0].ravel(), W[1].ravel()])
+    small = 1e-3 * min(np.linalg.norm(W[0]), np.linalg.norm(W[1])) / N
+    for rtol in (1e-8, 1e-12):
+
+        def ode(rtol=rtol):
+            run = solve_ivp(velocity(S, N), (0, end), y0, "DOP853", t, rtol=rtol, atol=rtol * small)
+            return grams(run.y.T, N)
+
+        spent, blocks = median(ode, 1)
+        cells.append(f"{spent / ours:9.1f} ({error(blocks, solution):7.1e})")
+
+    def euler():
+        h, f = 1e-3, velocity(S, N)
+        every = max(1, round(end / h / (T - 1)))
+        y, kept = y0, [y0]
+        with np.errstate(all="ignore"):
+            for _ in range(T - 1):
+                for _ in range(every):
+                    y = y + h * f(0, y)
+                kept.append(y)
+        return np.array(kept)
+
+    if lam > 1e3:
+        cells.append(f"{'unstable':>19s}")
+    else:
+        spent, kept = median(euler, 1)
+        cells.append(f"{spent / ours:9.1f} ({error(grams(kept, N), solution):7.1e})")
+    print("  ".join(cells), flush=True)
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="N = 4 and 16 only")
+    quick = parser.parse_args().quick
+    print("   N      lam  times  solve, ms  /products     DOP853 1e-8           DOP853 1e-12         Euler 1e-3")
+    for N in (4, 16) if quick else (4, 16, 64, 256):
+        T = 1001 if N <= 64 else 101
+        for lam in (0.0, 1.0, 100.0, 1e4):
+            row(N, lam, T, 5.0 if N <= 64 else 1.0, quick)
+
+
+if __name__ == "__main__":
+    main()
