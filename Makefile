@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/ready
 PORT ?= 8000
 
-.PHONY: help book test refresh serve lab lint clean
+.PHONY: help book test refresh serve lab lint bench clean
 
 help:
 	@echo "make book     build the book into _build/html"
@@ -14,6 +14,7 @@ help:
 	@echo "make refresh  rewrite the chapters' reference outputs and say which changed"
 	@echo "make serve    build if needed, then serve the book on http://localhost:$(PORT)"
 	@echo "make lab      open JupyterLab; a chapter's .md opens as a notebook"
+	@echo "make bench    print the speed of the exact solution against other methods (minutes)"
 	@echo "make lint     check the style of the code"
 	@echo "make clean    remove the built book and the environment"
 
@@ -51,6 +52,9 @@ lab: $(READY)
 
 lint: $(READY)
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+bench: $(READY)
+	$(BIN)/python benchmarks/riccati_speed.py
 
 clean:
 	rm -rf _build .venv
