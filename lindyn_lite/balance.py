@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_integer, as_matrix, as_number
+from .inputs import as_integer, as_matrix, as_number, real_arrays
 from .networks import Weights, as_teacher, as_weights, prefix_products, pull_back, suffix_products, unchecked_gradients
 
 
@@ -210,8 +210,9 @@ def label_noise_lambda(s: ArrayLike, outputs: int, inputs: int) -> NDArray[np.fl
     """Where label noise brings the λ of a mode of singular value s: ``λ* = s(N_o − N_i)/√(N_iN_o)``.
 
     There the drift vanishes: ``N_o(s_λ − λ/2) = N_i(s_λ + λ/2)`` with ``s_λ = √(s² + λ²/4)``. Broadcasts over s;
-    non-positive dimensions are a `ValueError`. Source: as `label_noise_steps`; it is the λ least sensitive to
-    parameter noise.
+    a negative s and non-positive dimensions are a `ValueError`. Source: as `label_noise_steps`; it is the λ least
+    sensitive to parameter noise.
     """
     outputs, inputs = as_integer("outputs", outputs, 1), as_integer("inputs", inputs, 1)
-    return np.asarray(s, dtype=float) * (outputs - inputs) / np.sqrt(inputs * outputs)
+    (values,) = real_arrays({"s": 0}, s=s)
+    return values * (outputs - inputs) / np.sqrt(inputs * outputs)

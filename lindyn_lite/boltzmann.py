@@ -1,28 +1,33 @@
 """Stationary laws of noisy training: exact variances, partition functions, occupations and passage times.
 
 dx = −V′dt + √(2T) dW has the law ``e^{−V/T}/Z``, β = 1/T; SGD with gradient noise of variance σ² has T = ησ²/2 as
-η → 0, with t in units of 1/η. Source of all: exercises 7.1 and 7.2. Arguments of closed forms broadcast; a potential V
-is called with arrays. Input that is not real and finite raises `ValueError`, a missing law `NoStationaryLawError`.
+η → 0, with t in units of 1/η. Source of all: exercises 7.1 and 7.2. Arguments of closed forms broadcast. Input that is
+not real and finite raises `ValueError`, a missing law `NoStationaryLawError`. The laws of a one-dimensional potential
+are those of `lindyn_lite.potential` and can be called from here.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import ArrayLike
-from scipy.special import k0e, logsumexp
+from scipy.special import k0e
 
 from .inputs import Floats, real_arrays
+from .potential import NoStationaryLawError, boltzmann_density, mean_passage_time, well_occupation
 
-Potential = Callable[[Floats], ArrayLike]
-ORDER, NEGLIGIBLE = 24, 80.0  # nodes of a panel; a weight e^{−80} below the largest counts as nothing
-NODES, WEIGHTS = legendre.leggauss(ORDER)
-COEFFICIENTS = np.linalg.inv(legendre.legvander(NODES, ORDER - 1)).T  # values at the nodes @ this: Legendre series
-CUMULATIVE = COEFFICIENTS @ [legendre.Legendre.basis(k).integ(lbnd=-1)(NODES) for k in range(ORDER)]
+__all__ = [
+    "NoStationaryLawError",
+    "boltzmann_density",
+    "box_partition_function",
+    "log_partition_function",
+    "mean_passage_time",
+    "partition_function",
+    "product_density",
+    "quadratic_variance",
+    "weight_density",
+    "well_occupation",
+]
 
-
-class NoStationaryLawError(ValueError):
-    """There is no normalisable stationary law: the noise drives the parameters away."""
+NODES, WEIGHTS = legendre.leggauss(24)
 
 
 def positive(**values: tuple[Floats, str]) -> None:
@@ -156,94 +161,3 @@ def box_partition_function(s: ArrayLike, beta: ArrayLike, radius: ArrayLike) -> 
     s, beta, radius = real_arrays(s=s, beta=beta, radius=radius)
     positive(beta=(beta, "it is an inverse temperature"), radius=(radius, "the box is empty"))
     return box_integral(np.abs(s), beta, radius**2)[()]
-
-
-def outward(potential: Potential, temperature: float, start: float, side: float) -> Floats:
-    """Edges from start towards side·∞, to where V/T has stayed 80 above its least value so far for three octaves."""
-    ladder = start + np.copysign(max(1.0, abs(start)), side) * 2.0 ** np.arange(-20, 64, 0.125)
-    phi = np.broadcast_to(potential(ladder), ladder.shape) / temperature
-    quiet = np.lib.stride_tricks.sliding_window_view(phi > np.minimum.accumulate(phi) + NEGLIGIBLE, 24).all(axis=1)
-    if not quiet.any():
-        raise NoStationaryLawError(
-            f"the potential does not confine towards {side}: out to x = {ladder[-1]:.1e}, V/T does not stay "
-            f"{NEGLIGIBLE:g} above its least value; give a finite bound, or add weight decay"
-        )
-    return np.append(start, ladder[: np.argmax(quiet) + 24 : 2])
-
-
-@np.errstate(all="ignore")  # far out V may overflow
-def resolve(potential: Potential, temperature: float, start: float, stop: float, barriers: bool = False):
-    """V/T and weights, shape ``(panels, ORDER)``, on panels from start to stop, each with a smooth small step of V/T.
-
-    Panels that lie high above the least value are left coarse, unless barriers matter.
-    """
-    if not (0 < temperature < np.inf and np.isfinite(start)) or np.isnan(stop):
-        raise ValueError(f"needed: a finite temperature > 0 and bounds, got {temperature} and {start}, {stop}")
-    edges = np.linspace(start, stop, 65) if np.isfinite(stop) else outward(potential, temperature, start, stop)
-    a, b = np.sort(edges)[:-1], np.sort(edges)[1:]
-    found, lowest, level = [], np.inf, 0
-    while len(a):
-        x, weights = a[:, None] + (b - a)[:, None] * (1 + NODES) / 2, (b - a)[:, None] * WEIGHTS / 2
-        phi = np.broadcast_to(np.asarray(potential(x), dtype=np.float64), x.shape) / temperature
-        if np.any(np.isnan(phi) | (phi == -np.inf)) or len(a) > 20000:
-            raise ValueError(f"the potential is NaN, -inf or too rough for this T around x = {np.median(x):g}")
-        least, step = phi.min(axis=1), np.ptp(phi, axis=1)
-        lowest = min(lowest, least.min())
-        noise = np.abs(phi).max(axis=1) + np.abs(x).max(axis=1) * step / (b - a)  # times the rounding unit
-        smooth = np.abs(phi @ COEFFICIENTS[:, -2:]).max(axis=1) < 1e-12 + 1e-15 * noise
-        high = (least - step > lowest + NEGLIGIBLE) | (least == np.inf)  # V may fall by a step between nodes
-        level, good = level + 1, smooth & (step < 3) | high & (not barriers) | (level > 60)  # so deep only at a jump
-        found += zip(a[good], phi[good], weights[good], strict=True)
-        middle = (a + b)[~good] / 2
-        a, b = np.append(a[~good], middle), np.append(middle, b[~good])
-    found.sort(key=lambda panel: panel[0])
-    return np.array([panel[1] for panel in found]), np.array([panel[2] for panel in found])
-
-
-def log_mass(potential: Potential, temperature: float, start: float, stop: float) -> float:
-    """``ln ∫ e^{−V/T} dx`` between start and stop, −inf if they are equal."""
-    phi, weights = resolve(potential, temperature, start, stop) if start != stop else (np.inf, 1)
-    return logsumexp(-phi, b=weights)
-
-
-@np.errstate(over="ignore")
-def well_occupation(potential: Potential, temperature: float, barrier: float, lower=-np.inf, upper=np.inf) -> float:
-    """The mass of ``e^{−V/T}`` between barrier and upper over that between lower and barrier.
-
-    For wells of equal depth it tends to √(V″(below)/V″(above)) as T → 0. `NoStationaryLawError` if V does not confine.
-    """
-    if not lower < barrier < upper:
-        raise ValueError(f"needed: lower < barrier < upper, got {lower}, {barrier}, {upper}")
-    return np.exp(np.subtract(*(log_mass(potential, temperature, barrier, bound) for bound in (upper, lower))))
-
-
-@np.errstate(over="ignore")
-def mean_passage_time(potential: Potential, temperature: float, start: float, end: float, lower=-np.inf) -> float:
-    """The mean time from start up to end of dx = −V′dt + √(2T) dW, reflected at lower; inf beyond the float range.
-
-    It is ``(1/T) ∫_start^end e^{V(y)/T} ∫_lower^y e^{−V(z)/T} dz dy``. To go down, mirror V.
-    """
-    if not lower <= start < end < np.inf:
-        raise ValueError(f"needed: lower <= start < end < inf, got {lower}, {start}, {end}")
-    before = log_mass(potential, temperature, start, lower)
-    phi, weights = resolve(potential, temperature, start, end, barriers=True)
-    reached = np.logaddexp.accumulate(np.append(before, logsumexp(-phi, b=weights, axis=1)))[:-1, None]
-    least, length = phi.min(axis=1, keepdims=True), weights.sum(axis=1, keepdims=True)
-    inner = np.log(np.exp(least - phi) @ CUMULATIVE * length / 2) - least
-    return np.exp(logsumexp(phi + np.logaddexp(reached, inner), b=weights) - np.log(temperature))
-
-
-def boltzmann_density(potential: Potential, temperature: float, lower=-np.inf, upper=np.inf) -> Callable:
-    """The density ``e^{−V/T}/Z`` between lower and upper, 0 outside, as a function of x."""
-    if not lower < upper:
-        raise ValueError(f"needed: lower < upper, got {lower}, {upper}")
-    origin = next((bound for bound in (lower, upper) if np.isfinite(bound)), 0.0)
-    total = np.logaddexp.reduce([log_mass(potential, temperature, origin, bound) for bound in (lower, upper)])
-
-    @np.errstate(over="ignore")
-    def density(x: ArrayLike) -> Floats:
-        (x,) = real_arrays(x=x)
-        inside = np.exp(-np.asarray(potential(np.clip(x, lower, upper))) / temperature - total)
-        return np.where((x >= lower) & (x <= upper), inside, 0)[()]
-
-    return density

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_integer, as_matrix, as_vector
+from .inputs import as_integer, as_matrix, as_shape, as_vector
 from .networks import Weights
 
 
@@ -104,7 +104,7 @@ def two_layer_spectrum(
     Source: exercise 2.3 (square teachers); the terms for rectangular ones are this book's.
     """
     s, hidden = as_vector("s", s), as_integer("the hidden width", hidden, 1)
-    outputs, inputs = shape or (len(s), len(s))
+    outputs, inputs = as_shape("shape", (len(s), len(s)) if shape is None else shape)
     if min(outputs, inputs) != len(s):
         needed = min(outputs, inputs)
         raise ValueError(f"a teacher of shape {(outputs, inputs)} has {needed} singular values, got {len(s)}")

@@ -12,6 +12,9 @@ from .inputs import as_integer, as_number, as_times, as_tolerance
 from .networks import Weights, as_teacher, as_weights, unchecked_gradients
 from .trajectory import Trajectory
 
+MAX_STEPS = 200_000
+"""Most steps of one integration: near a minimum an explicit method needs about t times the largest curvature."""
+
 
 class IntegrationError(RuntimeError):
     """The solver could not reach the last time; the message says where it stopped."""
@@ -67,9 +70,9 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
     t
         Times in units of 1/η, increasing; the integration always starts at 0.
     rtol
-        Relative tolerance of a step. The absolute tolerance is 1e-3 of it times the smallest layer's norm,
-        so that small weights are followed while they grow on a plateau, where scipy's default of 1e-6 would
-        take them for zero.
+        Relative tolerance of a step. The absolute tolerance is 1e-3 of it times the largest entry of the
+        smallest layer, so that small weights are followed while they grow on a plateau, where scipy's default
+        of 1e-6 would take them for zero.
 
     Returns
     -------
@@ -81,7 +84,8 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
     ValueError
         If the shapes do not fit, an entry is not finite, t is negative or decreases, or rtol is impossible.
     IntegrationError
-        If the solver gives up.
+        If the solver gives up, or needs more than `MAX_STEPS` steps. For long times and stiff starts of two layers see
+        `lindyn_lite.riccati.solve`.
 
     Notes
     -----
@@ -90,7 +94,7 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
     layers = as_weights(weights)
     M, times, rtol = as_teacher(M, layers), as_times(t), as_tolerance(rtol)
     start = np.concatenate([layer.ravel() for layer in layers])
-    sizes = [norm for norm in (np.linalg.norm(layer) for layer in layers) if norm > 0]
+    sizes = [size for size in (np.abs(layer).max() for layer in layers) if size > 0]
     atol = 1e-3 * rtol * min([1.0, *sizes])
 
     def velocity(_, theta):
@@ -106,14 +110,19 @@ def integrate(velocity, start: NDArray[np.float64], times: NDArray[np.float64], 
     The solver's own interpolation between its steps is of lower order than the steps, and would cost two to
     three digits.
     """
-    now, state, step = 0.0, start, None
+    now, state, step, steps = 0.0, start, None, 0
     states = np.empty((len(times), len(start)))
     for k, end in enumerate(times):
         if end > now:
             first = None if step is None else min(step, end - now)
             solver = DOP853(velocity, now, state, end, rtol=rtol, atol=atol, first_step=first)
             while solver.status == "running":
-                message = solver.step()
+                message, steps = solver.step(), steps + 1
+                if steps > MAX_STEPS:
+                    solver.status, message = (
+                        "failed",
+                        f"{MAX_STEPS} steps were not enough, the flow is too stiff or too long",
+                    )
                 if solver.status == "failed":
                     raise IntegrationError(f"the flow stopped at t = {solver.t:.6g} of {times[-1]:.6g}: {message}")
             now, state = end, solver.y

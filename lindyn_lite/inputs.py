@@ -73,6 +73,13 @@ def as_integer(name: str, value: int, least: int) -> int:
     return int(value)
 
 
+def as_flag(name: str, value: bool) -> bool:
+    """``value`` as True or False; what merely counts as one of them is a `ValueError`."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def as_real(name: str, value: float) -> float:
     """``value`` as a finite float; what is not one real number is a `ValueError`."""
     number = np.asarray(value)
@@ -92,6 +99,21 @@ def as_number(name: str, value: float, strict: bool = True) -> float:
     return float(number)
 
 
+def as_bound(name: str, value: float) -> float:
+    """``value`` as a float that may be infinite but not NaN."""
+    number = np.asarray(value)
+    if number.ndim or number.dtype.kind not in "iuf" or np.isnan(number):
+        raise ValueError(f"{name} must be a real number or infinity, got {value!r}")
+    return float(number)
+
+
+def as_shape(name: str, value: tuple[int, int]) -> tuple[int, int]:
+    """``value`` as two positive integers."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(f"{name} must be two integers (outputs, inputs), got {value!r}")
+    return as_integer(f"{name}[0]", value[0], 1), as_integer(f"{name}[1]", value[1], 1)
+
+
 def as_times(t: ArrayLike) -> NDArray[np.float64]:
     """Times as a vector of finite, non-negative numbers that do not decrease."""
     times = as_vector("t", t)
@@ -106,7 +128,7 @@ def as_times(t: ArrayLike) -> NDArray[np.float64]:
 def as_tolerance(rtol: float) -> float:
     """A relative tolerance that the solver can keep, or a `ValueError`."""
     least = 100 * np.finfo(float).eps
-    if not least <= rtol < 1:
+    if not least <= as_bound("rtol", rtol) < 1:
         raise ValueError(f"rtol must be at least {least:.3g} (what float64 allows) and below 1, got {rtol}")
     return float(rtol)
 

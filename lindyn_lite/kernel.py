@@ -4,13 +4,12 @@ For whitened inputs the kernel acts on maps F of shape ``(d_L, d_0)``; flattened
 Kronecker products ``Σ_l A_lA_lᵀ ⊗ B_lᵀB_l`` with ``A_l = W_L … W_{l+1}`` and ``B_l = W_{l−1} … W_1``.
 """
 
-import operator
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_matrix
+from .inputs import as_integer, as_matrix
 from .landscape import jacobian
 from .networks import Weights, as_weights, prefix_products, suffix_products
 
@@ -227,12 +226,7 @@ def balanced_operator(W: ArrayLike, F: ArrayLike, depth: int) -> NDArray[np.floa
     """
     W = as_matrix("W", W)
     F = as_map(F, W.shape)
-    try:
-        L = operator.index(depth)
-    except TypeError as error:
-        raise ValueError(f"depth must be a whole number, got {depth!r}") from error
-    if L < 1:
-        raise ValueError(f"depth must be at least 1, got {L}")
+    L = as_integer("depth", depth, 1)
     U, singular, Vt = np.linalg.svd(W)
     singular[singular <= max(W.shape) * np.finfo(float).eps * singular[0]] = 0.0
     left, right = np.zeros(len(U)), np.zeros(len(Vt))

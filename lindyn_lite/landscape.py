@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .critical import balanced_critical_point, two_layer_spectrum
+from .inputs import as_number
 from .networks import Weights, as_teacher, as_weights, loss, prefix_products, suffix_products, unchecked_gradients
 from .symmetry import fibre_dimension, orbit_dimension, ranks, rescaled, transform
 
@@ -192,7 +193,7 @@ def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float 
     eigenvalues drown in rounding, and at a flat saddle (L ≥ 3) that is known only to an error δ the eigenvalues of
     order δ count as they are. Source: exercise 2.3.
     """
-    layers = as_weights(weights)
+    layers, tolerance = as_weights(weights), as_number("tolerance", tolerance)
     M = as_teacher(M, layers)
     gradient = max(float(np.abs(g).max()) for g in unchecked_gradients(layers, M))
     size = float(np.linalg.norm(M, 2)) ** (1 / len(layers))

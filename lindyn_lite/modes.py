@@ -212,7 +212,7 @@ def deep_passage_time(s: ArrayLike, w0: ArrayLike, w_final: ArrayLike, depth: in
     s, w0, wf = sign * s, sign * w0, sign * wf
     with np.errstate(all="ignore"):
         gap = (wf - w0) / (s - wf)
-        never, up, down = ~(gap > 0) | (wf <= 0) | (w0 == 0), s > w0, s > 0
+        never, up, down = ~(gap > 0) | (wf <= 0) | (w0 == 0) | (wf == s), s > w0, s > 0
         first, last = (np.log(np.where(down, abs(s - w), w)) - np.log(np.where(up, w, abs(s))) for w in (w0, wf))
         growth = np.select([up, down], [gap * (s / w0), gap], (w0 - wf) / wf)
         length = np.where(np.isinf(growth), first - last, np.log1p(growth))

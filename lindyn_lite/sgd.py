@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .balance import unchecked_balance
 from .flow import DivergenceError
-from .inputs import as_integer, as_matrix, as_number
+from .inputs import as_flag, as_integer, as_matrix, as_number
 from .networks import Weights, as_teacher, as_weights, pull_back
 
 BLOCK = 1 << 16  # random numbers drawn at a time: many enough to hide the cost of a call, few enough for the cache
@@ -61,7 +61,7 @@ def as_replicas(weights: Sequence[ArrayLike], replicas: int | None) -> Weights:
     """Copies of the start of shape ``(replicas, d_l, d_{l−1})``, from one network or from a stack of them."""
     if isinstance(weights, list | tuple) and weights and all(np.ndim(layer) == 3 for layer in weights):
         counts = [len(layer) for layer in weights]
-        needed = counts[0] if replicas is None else replicas
+        needed = as_integer("replicas", counts[0] if replicas is None else replicas, 1)
         if set(counts) != {needed}:
             raise ValueError(f"every layer must hold one matrix for each of {needed} replicas, but they hold {counts}")
         return [np.stack(stack) for stack in zip(*map(as_weights, zip(*weights, strict=True)), strict=True)]
@@ -140,6 +140,7 @@ def minibatch(
     """
     layers, eta = as_replicas(weights, replicas), as_number("the learning rate eta", eta)
     X, Y, batch = as_matrix("X", X), as_matrix("Y", Y), as_integer("batch", batch, 1)
+    replace = as_flag("replace", replace)
     samples, count, needed = len(X), len(layers[0]), (layers[0].shape[2], layers[-1].shape[1])
     if len(Y) != samples or (X.shape[1], Y.shape[1]) != needed:
         expected = f"as many rows and {needed[0]} and {needed[1]} columns for this network"

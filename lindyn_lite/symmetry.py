@@ -33,6 +33,8 @@ def transform(weights: Sequence[ArrayLike], g: Sequence[ArrayLike]) -> Weights:
     Source: exercise 2.4. The product does not change.
     """
     layers = as_weights(weights)
+    if not isinstance(g, Sequence | np.ndarray):
+        raise ValueError(f"g must be a list of matrices, one for every hidden layer, got {g!r}")
     if len(g) != len(layers) - 1:
         raise ValueError(f"{len(layers)} layers have {len(layers) - 1} hidden layers, got {len(g)} group elements")
     for l, element in enumerate(g):

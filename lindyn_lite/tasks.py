@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_matrix, as_number, as_vector
+from .inputs import as_flag, as_generator, as_integer, as_matrix, as_number, as_shape, as_vector
 
 
 def diagonal(s: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.float64]:
@@ -24,7 +24,7 @@ def diagonal(s: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.f
         If ``s`` is not a finite, non-empty vector or does not fit the shape.
     """
     values = as_vector("s", s)
-    outputs, inputs = (len(values), len(values)) if shape is None else shape
+    outputs, inputs = as_shape("shape", (len(values), len(values)) if shape is None else shape)
     if min(outputs, inputs) < len(values):
         raise ValueError(f"{len(values)} singular values do not fit a teacher of shape {(outputs, inputs)}")
     M = np.zeros((outputs, inputs))
@@ -34,6 +34,7 @@ def diagonal(s: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.f
 
 def random_basis(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """A uniformly (Haar) distributed orthogonal matrix of size n."""
+    n, rng = as_integer("n", n, 1), as_generator(rng)
     q, r = np.linalg.qr(rng.standard_normal((n, n)))
     return q * np.where(np.diag(r) < 0, -1.0, 1.0)
 
@@ -57,6 +58,7 @@ def low_rank(s: ArrayLike, shape: tuple[int, int], rng: np.random.Generator, noi
     ValueError
         If ``s`` does not fit the shape, an entry is not finite, or ``noise`` is negative.
     """
+    shape, rng = as_shape("shape", shape), as_generator(rng)
     noise = as_number("the standard deviation noise", noise, strict=False)
     if np.any(as_vector("s", s) < 0):
         raise ValueError(f"singular values must not be negative, got {s}")
@@ -112,6 +114,7 @@ def from_data(X: ArrayLike | None, Y: ArrayLike, centre: bool = False) -> Whiten
     invariants (singular values of the teacher, predictions), not entries.
     """
     Y = as_matrix("Y", Y)
+    centre = as_flag("centre", centre)
     samples = len(Y)
     if centre:
         Y = Y - Y.mean(axis=0)

@@ -465,8 +465,8 @@ BAD_POTENTIALS = {
         ValueError,
         "too rough",
     ),
-    "wrong order": (parabola, {"lower": 2, "upper": 1}, ValueError, "lower < .*upper, got 2, .*1"),
-    "no bounds": (parabola, {"lower": np.nan}, ValueError, "lower < .*upper, got nan"),
+    "wrong order": (parabola, {"lower": 2, "upper": 1}, ValueError, "lower < .*upper, got 2.0, .*1"),
+    "no bounds": (parabola, {"lower": np.nan}, ValueError, "lower must be a real number or infinity, got nan"),
 }
 
 
@@ -490,9 +490,39 @@ def test_impossible_temperatures_raise(temperature):
 
 def test_impossible_passages_raise():
     for start, end, lower in [(1, -1, -np.inf), (0, np.inf, -1), (-2, 1, -1), (np.nan, 1, -1), (1, 1, 0)]:
-        with pytest.raises(ValueError, match="lower <= start < end"):
+        with pytest.raises(ValueError, match=r"lower <= start < end|must be a finite real number"):
             mean_passage_time(double_well, 0.1, start, end, lower)
     with pytest.raises(NoStationaryLawError, match="does not confine towards -inf"):
         mean_passage_time(lambda x: x, 0.1, 0, 1)
-    with pytest.raises(ValueError, match="bounds"):
+    with pytest.raises(ValueError, match="start must be a finite"):
         mean_passage_time(double_well, 0.1, -np.inf, 1)
+
+
+@pytest.mark.parametrize("T", [2e-3, 1e-4, 1e-5])
+def test_a_second_well_behind_a_high_barrier_counts(T):
+    def wells(x):
+        return x**2 * (x - 2) ** 2
+
+    assert boltzmann_density(wells, T)(0.0) == pytest.approx(boltzmann_density(wells, T, -3, 5)(0.0), rel=1e-10)
+    assert well_occupation(wells, T, 0.9) == pytest.approx(1, rel=1e-10)  # not the barrier's top
+
+
+def test_a_well_far_away_counts():
+    def remote(x):
+        return np.minimum(x**2 / 2, 5000 * (x - 300) ** 2)
+
+    assert well_occupation(remote, 1, 100) == pytest.approx(0.01, rel=1e-10)
+
+
+def test_a_passage_counts_the_time_spent_in_the_well_behind_the_start():
+    def wells(x):
+        return (x**2 - 1) ** 2 / 4
+
+    bounded = mean_passage_time(wells, 4e-4, 1, 1.2, lower=-3)
+    assert mean_passage_time(wells, 4e-4, 1, 1.2) == pytest.approx(bounded, rel=1e-10)
+
+
+@pytest.mark.parametrize("potential", [3, None, lambda x: None, lambda x: "high", lambda x: x[:2], lambda x: 1j * x])
+def test_a_potential_that_is_no_real_function_raises(potential):
+    with pytest.raises(ValueError, match="potential must"):
+        boltzmann_density(potential, 1, -1, 1)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from lindyn_lite import closed_flow
 from lindyn_lite.closed_flow import gram_flow, mixed_flow
-from lindyn_lite.flow import gradient_flow, integrate
+from lindyn_lite.flow import IntegrationError, gradient_flow, integrate
 from lindyn_lite.tasks import random_basis
 
 
@@ -315,3 +315,10 @@ def test_bad_input_raises_before_the_solver_starts(call, message, monkeypatch):
     monkeypatch.setattr(closed_flow, "gradient_flow", solver)
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_negative_mode_without_floor_is_not_let_across_zero():
+    early = mixed_flow([[-1e-3]], [[1.0]], 0, [1, 10])
+    assert np.all(early.function < 0)
+    with pytest.raises(IntegrationError, match="carried W across det W = 0"):
+        mixed_flow([[-1e-3]], [[1.0]], 0, [1, 10, 100])

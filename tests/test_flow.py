@@ -343,3 +343,14 @@ def test_a_run_does_not_write_into_its_arguments(run):
     trajectory.teacher[:] = 0
     for a, b in zip((*layers, M), before, strict=True):
         assert_array_equal(a, b)
+
+
+def test_layers_whose_squares_underflow_are_followed():
+    run = gradient_flow([[[1e-200]]] * 2, [[1.0]], [461, 500])
+    assert_allclose(run.function[:, 0, 0], [1 / (1 + np.exp(400 * np.log(10) - 922)), 1], rtol=1e-8)
+
+
+def test_a_flow_that_needs_too_many_steps_stops(monkeypatch):
+    monkeypatch.setattr(flow, "MAX_STEPS", 500)
+    with pytest.raises(IntegrationError, match="500 steps were not enough"):
+        gradient_flow([np.eye(2), np.eye(2)], 2 * np.eye(2), [1e6])

@@ -331,7 +331,7 @@ BAD = {
     "balanced F": (lambda: kernel.balanced_operator(np.eye(2), np.eye(3), 2), r"F has shape \(3, 3\).*\(2, 2\)"),
     "balanced W": (lambda: kernel.balanced_operator([[np.inf]], [[1]], 2), "W must be finite"),
     "depth": (lambda: kernel.balanced_operator([[1]], [[1]], 0), "depth must be at least 1, got 0"),
-    "half a layer": (lambda: kernel.balanced_operator([[1]], [[1]], 2.5), r"depth must be a whole number, got 2\.5"),
+    "half a layer": (lambda: kernel.balanced_operator([[1]], [[1]], 2.5), r"depth must be an integer, got 2\.5"),
 }
 
 

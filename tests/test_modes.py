@@ -454,3 +454,9 @@ def test_bad_values_raise_with_their_name(function, value, message):
 def test_an_impossible_depth_raises(depth):
     with pytest.raises(ValueError, match=f"depth must be an integer of at least 2, got {depth!r}"):
         deep_passage_time(1, 0.1, 0.5, depth)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_a_deep_mode_never_reaches_its_target_and_its_neighbours_do_not_mind(depth):
+    times = deep_passage_time([1, 1, -1], [0.1, 0.1, -0.1], [0.5, 1, -1], depth)
+    assert np.isfinite(times[0]) and np.all(np.isinf(times[1:]))
