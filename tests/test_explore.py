@@ -121,3 +121,15 @@ def test_a_grid_that_is_too_heavy_is_refused_early_and_with_the_numbers():
         explore(heavy, a=range(20), b=range(30))
     assert len(drawn) <= 4
     assert plt.get_fignums() == []
+
+
+def test_all_frames_have_the_layout_of_the_first():
+    figures_seen = []
+
+    def growing(w0):
+        figures_seen.append(draw(w0))
+        return figures_seen[-1]
+
+    explore(growing, w0=[1, 1000])
+    first, second = (fig.axes[0].get_position().bounds for fig in figures_seen)
+    assert first == second

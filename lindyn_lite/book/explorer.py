@@ -91,11 +91,23 @@ def frame_svg(fig: Figure, alt: str) -> str:
     )
 
 
-def frame(draw: Callable, values: Mapping[str, object], alt: str | Callable[..., str] | None) -> widgets.HTML:
-    """Draw one point of the grid."""
+def keep_layout(fig: Figure, places: list) -> None:
+    """Put the axes where those of the first frame are: nothing jumps when a slider moves, and drawing is faster."""
+    if not places:
+        fig.draw_without_rendering()
+        places += [ax.get_position(original=True) for ax in fig.axes]
+    if len(fig.axes) == len(places):
+        fig.set_layout_engine("none")
+        for ax, place in zip(fig.axes, places, strict=True):
+            ax.set_position(place)
+
+
+def frame(draw: Callable, values: Mapping[str, object], alt, places: list) -> widgets.HTML:
+    """Draw one point of the grid, with the axes at ``places``, which the first frame fills."""
     fig = draw(**values)
     if not isinstance(fig, Figure):
         raise TypeError(f"draw must return a matplotlib Figure, got {type(fig).__name__} for {dict(values)}")
+    keep_layout(fig, places)
     picture = frame_svg(fig, describe(draw, fig, values, alt))
     plt.close(fig)
     return widgets.HTML(picture, layout=widgets.Layout(width="100%", margin="0"))
@@ -104,10 +116,10 @@ def frame(draw: Callable, values: Mapping[str, object], alt: str | Callable[...,
 def draw_frames(draw: Callable, lists: Mapping[str, list], alt) -> dict[tuple[int, ...], widgets.HTML]:
     """All frames by their slider positions; stops as soon as they would be too heavy for a page."""
     positions = list(itertools.product(*(range(len(values)) for values in lists.values())))
-    frames, weight = {}, 0
+    frames, weight, places = {}, 0, []
     for done, position in enumerate(positions, start=1):
         values = {name: lists[name][i] for name, i in zip(lists, position, strict=True)}
-        frames[position] = frame(draw, values, alt)
+        frames[position] = frame(draw, values, alt, places)
         weight += len(json.dumps(frames[position].value))
         expected = weight / done * len(positions)
         if max(weight, expected if done >= min(4, len(positions)) else 0) > PAGE_LIMIT:
@@ -144,6 +156,7 @@ def explore(
 
     The sliders work live, and, since all pictures are drawn beforehand and linked in the browser, in the
     static page too. Pictures are SVG: sharp on any screen, as wide as the page allows, with alternative text.
+    All frames take the layout of the first, so fix limits and ticks where labels could outgrow it.
 
     Parameters
     ----------
