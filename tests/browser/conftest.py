@@ -98,18 +98,19 @@ class Visit:
 
 @pytest.fixture(scope="session")
 def visit(chromium, origins):
-    """Open a page: ``visit(page, scheme="file", width=1200, dark=False)``; the same one again stays open."""
+    """A page, loaded once a scheme and seen as asked: ``visit(page, scheme="file", width=1200, dark=False)``."""
+    context = chromium.new_context(color_scheme="light")
+    context.set_default_timeout(20_000)
 
     @functools.cache
-    def context(width, dark):
-        scheme = "dark" if dark else "light"
-        opened = chromium.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        opened.set_default_timeout(20_000)
-        return opened
+    def opened(page, scheme):
+        return Visit(context.new_page(), origins[scheme]).open(f"{origins[scheme]}/{page}")
 
-    @functools.cache
-    def visited(page, scheme, width, dark):
-        tab = context(width, dark).new_page()
-        return Visit(tab, origins[scheme]).open(f"{origins[scheme]}/{page}")
+    def visited(page, scheme="file", width=1200, dark=False):
+        seen = opened(page, scheme)
+        seen.tab.set_viewport_size({"width": width, "height": 900})
+        seen.tab.evaluate("theme => { document.documentElement.dataset.theme = theme; }", "dark" if dark else "light")
+        return seen
 
-    return lambda page, scheme="file", width=1200, dark=False: visited(page, scheme, width, dark)
+    yield visited
+    context.close()
