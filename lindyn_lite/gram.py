@@ -6,7 +6,6 @@
 """
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
 
 from .growth import Array, Start, limit
 
@@ -132,7 +131,10 @@ def orthonormal(tall: Array, unit: Array, target: Array | None = None) -> Array:
 
 
 def solve_lower(C: Array, rhs: Array) -> Array:
-    """``C⁻¹ rhs`` for stacks of lower triangular matrices; may overwrite rhs."""
+    """``C⁻¹ rhs`` for stacks of lower triangular matrices, in place: by halves, with products in between.
+
+    numpy alone: the thread pools of two BLAS libraries, numpy's and scipy's, in turns would wait for each other.
+    """
     k = C.shape[1]
     if k <= 8:
         inverse = 1 / C[:, np.arange(k), np.arange(k), None]
@@ -141,8 +143,10 @@ def solve_lower(C: Array, rhs: Array) -> Array:
                 rhs[:, j] -= C[:, j, l, None] * rhs[:, l]
             rhs[:, j] *= inverse[:, j]
         return rhs
-    for upper, rows in zip(np.swapaxes(C, 1, 2), rhs, strict=True):
-        rows[:] = dtrsm(1.0, upper, rows.T, side=1, overwrite_b=1).T
+    half = k // 2
+    solve_lower(C[:, :half, :half], rhs[:, :half])
+    rhs[:, half:] -= C[:, half:, :half] @ rhs[:, :half]
+    solve_lower(C[:, half:, half:], rhs[:, half:])
     return rhs
 
 
