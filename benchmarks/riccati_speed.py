@@ -6,8 +6,8 @@ Every row is one start, a square net of width N with λ, and 1001 times. All met
 W_2W_2ᵀ at the same times, in one process; `solve` and the products are medians of repeats (one run at N = 256), the
 others one run. `solve` is in milliseconds, `/products` is its time over that of the bare products QQᵀ. The other
 columns are the time of a method over that of solve (above 1: the closed form is faster), with its largest blockwise
-relative error against the closed form in parentheses. The whole table takes about ten minutes, --quick (N = 4 and
-16) one.
+relative error against the closed form in parentheses. The whole table can take half an hour, --quick (N = 4 and
+16) a minute.
 """
 
 import argparse
