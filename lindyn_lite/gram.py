@@ -15,7 +15,10 @@ EARLY = 0.5
 WELL_CONDITIONED = 0.25
 """Smallest squared pivot of a Cholesky factor of a Gram matrix of unit diagonal that needs no Newton step."""
 
-WORKING_SET = 2**16
+INVERTED = 64
+"""Largest triangular matrix that is inverted as a whole: a product is then cheaper than the steps of a solution."""
+
+WORKING_SET = 2**17
 """Entries of one working array: times are taken in portions that stay in the cache."""
 
 
@@ -131,23 +134,36 @@ def orthonormal(tall: Array, unit: Array, target: Array | None = None) -> Array:
 
 
 def solve_lower(C: Array, rhs: Array) -> Array:
-    """``C⁻¹ rhs`` for stacks of lower triangular matrices, in place: by halves, with products in between.
+    """``C⁻¹ rhs`` for stacks of lower triangular matrices, by halves, with products in between.
 
     numpy alone: the thread pools of two BLAS libraries, numpy's and scipy's, in turns would wait for each other.
     """
     k = C.shape[1]
-    if k <= 8:
-        inverse = 1 / C[:, np.arange(k), np.arange(k), None]
-        for j in range(k):
-            for l in range(j):
-                rhs[:, j] -= C[:, j, l, None] * rhs[:, l]
-            rhs[:, j] *= inverse[:, j]
-        return rhs
+    if k <= INVERTED:
+        return inverse_lower(C) @ rhs
     half = k // 2
-    solve_lower(C[:, :half, :half], rhs[:, :half])
-    rhs[:, half:] -= C[:, half:, :half] @ rhs[:, :half]
-    solve_lower(C[:, half:, half:], rhs[:, half:])
-    return rhs
+    upper = solve_lower(C[:, :half, :half], rhs[:, :half])
+    lower = solve_lower(C[:, half:, half:], rhs[:, half:] - C[:, half:, :half] @ upper)
+    return np.concatenate([upper, lower], axis=1)
+
+
+def inverse_lower(C: Array) -> Array:
+    """Inverses of a stack of lower triangular matrices: row by row if small, else by halves, both in one stack."""
+    k = C.shape[1]
+    X = np.zeros_like(C)
+    if k <= 8:
+        pivot = 1 / C[:, np.arange(k), np.arange(k)]
+        for j in range(k):
+            X[:, j] = np.einsum("nl,nlm->nm", C[:, j, :j], X[:, :j]) * -pivot[:, j, None]
+            X[:, j, j] = pivot[:, j]
+        return X
+    half = (k + 1) // 2
+    ends = np.stack([C[:, :half, :half], C[:, k - half :, k - half :]])  # they overlap by one row if k is odd
+    upper, lower = inverse_lower(ends.reshape(-1, half, half)).reshape(ends.shape)
+    lower = lower[:, 2 * half - k :, 2 * half - k :]
+    X[:, :half, :half], X[:, half:, half:] = upper, lower
+    X[:, half:, :half] = -lower @ (C[:, half:, :half] @ upper)
+    return X
 
 
 def at_infinity(start: Start) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .gram import evaluate
+from .dense_output import blocks
 from .growth import Array
 from .hidden_rotation import transport
 from .lambda_start import BALANCE_TOLERANCE, NotBalancedError, Problem, as_problem, as_times
@@ -93,7 +93,8 @@ def solve(W1: ArrayLike, W2: ArrayLike, S: ArrayLike, t: ArrayLike, lam: float |
     -----
     Each block is accurate to rounding relative to its own norm, times ``‖Q_0‖/σ_min(B)`` where a start is close to
     a stable manifold, and to ``ε (s − s')t`` where a bottleneck has to choose between modes of almost equal s.
-    Memory is that of the result; see `stream` for more times than fit.
+    Many times in an interval of length 1/s_λ are interpolated from the closed form at some thirty of them, to rounding
+    (see `lindyn_lite.dense_output`). Memory is up to twice that of the result; see `stream` for more times than fit.
     Source: theorem 4.3 of "From Lazy to Rich" (arXiv 2409.14623), without its assumption on N_h.
 
     Examples
@@ -189,7 +190,7 @@ def weights(W1: ArrayLike, W2: ArrayLike, S: ArrayLike, t: ArrayLike, lam: float
 
 def _solution(problem: Problem, t: Array) -> Solution:
     """The solution at a vector of times."""
-    K1, P, K2 = evaluate(problem.start, problem.W1, problem.W2, problem.lam < 0, t)
+    K1, P, K2 = blocks(problem, t)
     return Solution(
         t=t,
         function=P,
