@@ -42,7 +42,7 @@ def evaluations(monkeypatch):
     return asked
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     shape=st.sampled_from([(1, 1, 1), (2, 2, 2), (3, 2, 2), (2, 2, 4), (2, 4, 3), (3, 1, 3)]),
     lam=st.sampled_from([0.0, 1e-8, 0.2, -1.0, 4.0]),
