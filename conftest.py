@@ -9,6 +9,7 @@ pytest reads this hook only from the root ``conftest.py``.
 
 import json
 import math
+import os
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -18,6 +19,9 @@ import nbformat
 import yaml
 from nbval import plugin
 from nbval.plugin import IPyNbCell, IPyNbFile
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # tests run side by side, and so do the chapters' kernels
 
 ROOT = Path(__file__).resolve().parent
 REFERENCES = ROOT / "tests" / "references"
