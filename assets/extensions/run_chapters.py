@@ -1,7 +1,7 @@
 """Sphinx extension: run the chapters side by side before the pages are read.
 
 Sphinx reads, and so runs, one page after the other. Here all chapters are run first, one process for each core, into a
-fresh cache that MyST-NB then reads. The cache is emptied every time: it knows a chapter's code, but not the package that
+fresh cache that MyST-NB then reads. The cache is emptied every time: it knows a chapter's code, not the package that
 the code calls. A chapter that fails is run again by MyST-NB, which reports it.
 
 Each process computes with one thread: side by side, two processes with two threads each would wait for each other.
