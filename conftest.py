@@ -42,6 +42,15 @@ def has_code(page: Path) -> bool:
     return "```{code-cell}" in page.read_text(encoding="utf-8")
 
 
+def pytest_collection_modifyitems(items):
+    """Let the browser tests of a page follow one another, so that it is opened once."""
+    groups = {}
+    for item in items:
+        page = item.callspec.params.get("page") if "browser" in item.path.parts and hasattr(item, "callspec") else None
+        groups.setdefault(page or item.path, []).append(item)
+    items[:] = [item for group in groups.values() for item in group]
+
+
 def pytest_addoption(parser):
     """Add ``--refresh``."""
     parser.addoption("--refresh", action="store_true", help="rewrite tests/references/ with the outputs of this run")

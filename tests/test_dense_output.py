@@ -42,6 +42,7 @@ def evaluations(monkeypatch):
     return asked
 
 
+@pytest.mark.filterwarnings("ignore::lindyn_lite.riccati.StableManifoldWarning")
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     shape=st.sampled_from([(1, 1, 1), (2, 2, 2), (3, 2, 2), (2, 2, 4), (2, 4, 3), (3, 1, 3)]),

@@ -3,6 +3,7 @@
 Without a browser the tests are skipped; with the environment variable CI they are required.
 """
 
+import fcntl
 import functools
 import http.server
 import os
@@ -42,10 +43,21 @@ def executable():
 def book(executable):
     """The folder of the built book, built now if a source is newer."""
     index = HTML / "index.html"
-    if not index.exists() or index.stat().st_mtime < newest([ROOT / name for name in SOURCES]):
-        command = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "--all", "-W", "--keep-going", "-n"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    HTML.parent.mkdir(exist_ok=True)
+    with open(HTML.parent / "lock", "w") as lock:  # another worker may be building it
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not index.exists() or index.stat().st_mtime < newest([ROOT / name for name in SOURCES]):
+            command = [
+                Path(sys.executable).with_name("jupyter-book"),
+                "build",
+                ".",
+                "--all",
+                "-W",
+                "--keep-going",
+                "-n",
+            ]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return HTML
 
 
@@ -98,13 +110,20 @@ class Visit:
 
 @pytest.fixture(scope="session")
 def visit(chromium, origins):
-    """A page, loaded once a scheme and seen as asked: ``visit(page, scheme="file", width=1200, dark=False)``."""
+    """A page, loaded once a scheme and seen as asked: ``visit(page, scheme="file", width=1200, dark=False)``.
+
+    Two tabs stay open: the tests of a page follow one another, and every further tab costs memory and time.
+    """
     context = chromium.new_context(color_scheme="light")
     context.set_default_timeout(20_000)
+    tabs = {}
 
-    @functools.cache
     def opened(page, scheme):
-        return Visit(context.new_page(), origins[scheme]).open(f"{origins[scheme]}/{page}")
+        if (page, scheme) not in tabs:
+            if len(tabs) == 2:
+                tabs.pop(next(iter(tabs))).tab.close()
+            tabs[page, scheme] = Visit(context.new_page(), origins[scheme]).open(f"{origins[scheme]}/{page}")
+        return tabs[page, scheme]
 
     def visited(page, scheme="file", width=1200, dark=False):
         seen = opened(page, scheme)
