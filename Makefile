@@ -37,7 +37,7 @@ book: $(READY)
 	@echo "Open $(CURDIR)/_build/html/index.html"
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 refresh: $(READY)
 	$(BIN)/python -m pytest chapters -n 2 --dist loadfile --refresh

@@ -43,9 +43,9 @@ def has_code(page: Path) -> bool:
 
 
 def pytest_collection_modifyitems(items):
-    """Let the browser tests of a page follow one another, so that it is opened once."""
+    """Let the browser tests of a page follow one another, so that it is opened once, and begin with this longest file."""
     groups = {}
-    for item in items:
+    for item in sorted(items, key=lambda item: "browser" not in item.path.parts):
         page = item.callspec.params.get("page") if "browser" in item.path.parts and hasattr(item, "callspec") else None
         groups.setdefault(page or item.path, []).append(item)
     items[:] = [item for group in groups.values() for item in group]
