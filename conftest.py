@@ -43,7 +43,7 @@ def has_code(page: Path) -> bool:
 
 
 def pytest_collection_modifyitems(items):
-    """Let the browser tests of a page follow one another, so that it is opened once, and begin with this longest file."""
+    """Let the browser tests of a page follow one another, so that it is opened once; begin with this longest file."""
     groups = {}
     for item in sorted(items, key=lambda item: "browser" not in item.path.parts):
         page = item.callspec.params.get("page") if "browser" in item.path.parts and hasattr(item, "callspec") else None
