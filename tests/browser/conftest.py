@@ -129,6 +129,7 @@ def visit(chromium, origins):
         seen = opened(page, scheme)
         seen.tab.set_viewport_size({"width": width, "height": 900})
         seen.tab.evaluate("theme => { document.documentElement.dataset.theme = theme; }", "dark" if dark else "light")
+        seen.tab.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")  # laid out
         return seen
 
     yield visited
