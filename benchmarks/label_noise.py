@@ -16,27 +16,8 @@ The whole takes about half a minute, --quick (the sizes of the chapter) a quarte
 import argparse
 
 import numpy as np
-from scipy.integrate import solve_ivp
 
-from lindyn_lite import balance, flow, kernel, sgd, starts, tasks
-
-
-def drift(lam, s, outputs, inputs, eta, batch):
-    """Velocity of the λ of each mode per ``b/(ησ)²`` steps, with the residual that noise leaves behind."""
-    modes, root = len(s), np.hypot(s, lam / 2)
-    a, c = np.zeros(outputs), np.zeros(inputs)
-    a[:modes], c[:modes] = root + lam / 2, root - lam / 2
-    kappa = (a[:, None] + c)[:, None, :]
-    system = np.eye(inputs) * (1 - eta / 2 * (1 + 1 / batch) * kappa) - eta / 2 / batch * kappa
-    g = np.linalg.solve(system, np.ones((outputs, inputs, 1)))[..., 0]
-    return c[:modes] * g.sum(axis=0)[:modes] - a[:modes] * g.sum(axis=1)[:modes]
-
-
-def theory(lam0, s, shape, eta, batch, clock):
-    """The λ of each mode at the times ``clock``, in units of ``b/(ησ)²`` steps."""
-    start = np.full(len(s), float(lam0))
-    options = {"t_eval": clock, "rtol": 1e-9, "atol": 1e-12}
-    return solve_ivp(lambda _, lam: drift(lam, s, *shape, eta, batch), (0, clock[-1]), start, **options).y.T
+from lindyn_lite import flow, kernel, label_noise, sgd, starts, tasks
 
 
 def fitted_distance(lam, s, pair, rng):
@@ -49,7 +30,7 @@ def second_task(sigma, seed, replicas=8):
     s, lam0, eta, batch = np.array([2.0, 1.5, 1.0, 0.5]), 10.0, 0.01, 4
     rng = np.random.default_rng(seed)
     pair = [(tasks.random_basis(4, rng) * s) @ tasks.random_basis(4, rng) for _ in range(2)]
-    K = round(balance.label_noise_steps(4, eta, batch, sigma))
+    K = round(label_noise.decay_steps(4, eta, batch, sigma))
     start = starts.lambda_balanced(4, 4, 4, lam0, rng, s, aligned_to=pair[0])
     run = sgd.label_noise(start, pair[0], eta, batch, sigma, 4 * K, rng, replicas, every=K)
     lam = np.trace(run.balance[0], axis1=2, axis2=3) / 4
@@ -58,7 +39,7 @@ def second_task(sigma, seed, replicas=8):
         layers = [W[j, r] for W in run.weights]
         end = flow.gradient_flow(layers, pair[1], [30 / (1 + lam[j, r])], rtol=1e-8)
         D[j, r] = kernel.distance(layers, [W[-1] for W in end.weights])
-    predicted = theory(lam0, s, (4, 4), eta, batch, np.arange(5) / 4).mean(axis=1)
+    predicted = label_noise.course(lam0, s, 4, 4, eta, batch, sigma, run.t / eta).mean(axis=1)
     expected = [fitted_distance(value, s, pair, rng) for value in predicted]
     print(f"second task, sigma = {sigma}, K_lambda = {K}, seed {seed}, {replicas} replicas")
     print("K/K_lambda  lambda ± st. error     theory    D ± st. error            theory    ratio to the row above")
@@ -76,13 +57,13 @@ def unequal(sigma, seed, replicas=8):
     S[range(3), range(3)] = s
     unit = batch / (eta * sigma) ** 2
     steps = int(10 * unit * 15 / 72)
-    star = balance.label_noise_lambda(s, *shape)
+    star = label_noise.resting_lambda(s, *shape)
     print(f"drift, sigma = {sigma}, {steps} steps, seed {seed}, lambda* = {star}")
     for lam0 in (-2.0, 6.0):
         start = starts.lambda_balanced(3, 3, 12, lam0, rng, s, aligned_to=S)
         run = sgd.label_noise(start, S, eta, batch, sigma, steps, rng, replicas, every=steps // 50)
         ratio = np.linalg.eigvalsh(run.balance[0])[-11:, :, ::-1].mean(axis=0) / star
-        end = theory(lam0, s, shape, eta, batch, np.array([0, steps / unit]))[-1] / star
+        end = label_noise.course(lam0, s, *shape, eta, batch, sigma, steps) / star
         print(f"from {lam0:g}: {ratio.mean(axis=0).round(4)} ± {error(ratio).round(4)} of it, theory {end.round(4)}")
 
 

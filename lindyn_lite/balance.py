@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .inputs import as_integer, as_matrix, as_number, real_arrays
+from .inputs import as_integer, as_matrix, as_number
 from .networks import Weights, as_teacher, as_weights, prefix_products, pull_back, suffix_products, unchecked_gradients
 
 
@@ -180,7 +180,7 @@ def label_noise_drift(
 
     Notes
     -----
-    Source: "Does λ survive SGD?" in the notes on arXiv 2409.14623, for two layers at P = S.
+    Source: "Does λ survive SGD?" in the notes on arXiv 2409.14623, for two layers at P = S. Many steps: `label_noise`.
     """
     layers, eta, b = as_weights(weights), as_number("the learning rate eta", eta), as_integer("batch", batch, 1)
     noise = as_number("sigma", sigma, strict=False) ** 2
@@ -194,25 +194,3 @@ def label_noise_drift(
         outer = (1 + 1 / b) * EBE + np.trace(B) / b * (E @ E.T + noise * np.eye(len(EBE)))
         drifts.append(eta**2 * (below[l] @ inner @ below[l].T - above[l].T @ outer @ above[l]))
     return drifts
-
-
-def label_noise_steps(width: int, eta: float, batch: int, sigma: float) -> float:
-    """Steps in which label noise divides λ by e in a square network, ``K_λ = b/(η²σ²N)``: ``λ_k = λ_0 e^{−k/K_λ}``.
-
-    Holds near P = S for N_i = N_o = N = ``width``; η, b and σ as in `label_noise_drift`. Non-positive input is a
-    `ValueError`. Source: "Does λ survive SGD?" in the notes on arXiv 2409.14623.
-    """
-    width, batch = as_integer("width", width, 1), as_integer("batch", batch, 1)
-    return batch / (as_number("the learning rate eta", eta) ** 2 * as_number("sigma", sigma) ** 2 * width)
-
-
-def label_noise_lambda(s: ArrayLike, outputs: int, inputs: int) -> NDArray[np.float64]:
-    """Where label noise brings the λ of a mode of singular value s: ``λ* = s(N_o − N_i)/√(N_iN_o)``.
-
-    There the drift vanishes: ``N_o(s_λ − λ/2) = N_i(s_λ + λ/2)`` with ``s_λ = √(s² + λ²/4)``. Broadcasts over s;
-    a negative s and non-positive dimensions are a `ValueError`. Source: as `label_noise_steps`; it is the λ least
-    sensitive to parameter noise.
-    """
-    outputs, inputs = as_integer("outputs", outputs, 1), as_integer("inputs", inputs, 1)
-    (values,) = real_arrays({"s": 0}, s=s)
-    return values * (outputs - inputs) / np.sqrt(inputs * outputs)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from lindyn_lite import balance, sgd
+from lindyn_lite import balance, label_noise, sgd
 from lindyn_lite.flow import DivergenceError, gradient_descent
 from lindyn_lite.networks import gradients, product
 from lindyn_lite.tasks import from_data
@@ -211,7 +211,7 @@ def test_lambda_decays_between_the_predicted_rate_and_its_bound():
     lam, eta, batch, sigma, steps = 10.0, 0.02, 4, 0.5, 2000
     w2 = np.sqrt(np.sqrt(1 + lam**2 / 4) + lam / 2)
     run = sgd.label_noise([[[1 / w2]], [[w2]]], [[1.0]], eta, batch, sigma, steps, rng(29), replicas=200, every=steps)
-    decay = -np.log(run.balance[0][-1, :, 0, 0] / lam) * balance.label_noise_steps(1, eta, batch, sigma) / steps
+    decay = -np.log(run.balance[0][-1, :, 0, 0] / lam) * label_noise.decay_steps(1, eta, batch, sigma) / steps
     kappa = np.sqrt(4 + lam**2)
     bound = 1 / (1 - eta * kappa / 2 * (1 + 2 / batch))
     error = decay.std() / np.sqrt(len(decay))
