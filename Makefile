@@ -6,7 +6,7 @@ BIN := .venv/bin
 READY := .venv/ready
 PORT ?= 8000
 
-.PHONY: help book test refresh serve lab lint bench clean
+.PHONY: help book test refresh serve lab lint bench noise clean
 
 help:
 	@echo "make book     build the book into _build/html"
@@ -15,6 +15,7 @@ help:
 	@echo "make serve    build if needed, then serve the book on http://localhost:$(PORT)"
 	@echo "make lab      open JupyterLab; a chapter's .md opens as a notebook"
 	@echo "make bench    print the speed of the exact solution against other methods (minutes)"
+	@echo "make noise    run the experiments on SGD and balance at full size (a minute)"
 	@echo "make lint     check the style of the code"
 	@echo "make clean    remove the built book and the environment"
 
@@ -55,6 +56,9 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/riccati_speed.py
+
+noise: $(READY)
+	$(BIN)/python benchmarks/label_noise.py
 
 clean:
 	rm -rf _build .venv
