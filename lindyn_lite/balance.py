@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .inputs import as_integer, as_matrix, as_number
+from .inputs import as_integer, as_matrix, as_number, refuse_overflow
 from .networks import Weights, as_teacher, as_weights, prefix_products, pull_back, suffix_products, unchecked_gradients
 
 
@@ -26,6 +26,7 @@ def unchecked_balance(layers: Weights) -> Weights:
     ]
 
 
+@refuse_overflow
 def conserved(weights: Sequence[ArrayLike]) -> Weights:
     """The balance of each pair of neighbours, ``G_l = W_{l+1}ᵀW_{l+1} − W_lW_lᵀ``, constant under gradient flow.
 
@@ -51,6 +52,7 @@ def conserved(weights: Sequence[ArrayLike]) -> Weights:
     return unchecked_balance(as_weights(weights))
 
 
+@refuse_overflow
 def nearest_lambda(weights: Sequence[ArrayLike]) -> NearestLambda:
     """The minimiser of ``‖W_2ᵀW_2 − W_1W_1ᵀ − λI‖_F``, ``λ = tr(W_2ᵀW_2 − W_1W_1ᵀ)/N_h``, and the minimum.
 
@@ -81,6 +83,7 @@ def nearest_lambda(weights: Sequence[ArrayLike]) -> NearestLambda:
     return NearestLambda(value, float(np.linalg.norm(G - value * np.eye(len(G)))))
 
 
+@refuse_overflow
 def gradient_descent_change(weights: Sequence[ArrayLike], M: ArrayLike, eta: float) -> Weights:
     """What one step of gradient descent adds to each G_l: exactly ``ΔG_l = η²(g_{l+1}ᵀg_{l+1} − g_l g_lᵀ)``.
 
@@ -115,6 +118,7 @@ def gradient_descent_change(weights: Sequence[ArrayLike], M: ArrayLike, eta: flo
     return [eta**2 * G for G in unchecked_balance(slopes)]
 
 
+@refuse_overflow
 def sgd_change(weights: Sequence[ArrayLike], gradient: ArrayLike, eta: float) -> Weights:
     """What a step on any gradient of the product adds: ``ΔΛ = η²(W_1GᵀGW_1ᵀ − W_2ᵀGGᵀW_2)`` for two layers.
 
@@ -151,6 +155,7 @@ def sgd_change(weights: Sequence[ArrayLike], gradient: ArrayLike, eta: float) ->
     return [eta**2 * change for change in unchecked_balance(pull_back(layers, below, G))]
 
 
+@refuse_overflow
 def label_noise_drift(
     weights: Sequence[ArrayLike], eta: float, batch: int, sigma: float, S: ArrayLike | None = None
 ) -> Weights:

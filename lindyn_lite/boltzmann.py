@@ -11,7 +11,7 @@ from numpy.polynomial import legendre
 from numpy.typing import ArrayLike
 from scipy.special import k0e
 
-from .inputs import Floats, real_arrays
+from .inputs import Floats, real_arrays, refuse_overflow
 from .potential import NoStationaryLawError, boltzmann_density, mean_passage_time, well_occupation
 
 __all__ = [
@@ -37,6 +37,17 @@ def positive(**values: tuple[Floats, str]) -> None:
             raise NoStationaryLawError(f"{name} must be positive, got {array.min():g}: {reason}")
 
 
+def moderate(least: float = 1e-40, **values: Floats) -> None:
+    """Raise for an entry that is not of a size from ``least`` to 1e40: its powers would leave the range of float64."""
+    for name, array in values.items():
+        size = np.abs(array)
+        if np.any(bad := (size < least) | (size > 1e40)):
+            raise ValueError(
+                f"{name} must be from {least:g} to 1e40 in size, got {size[bad][0]:g}: rescale the problem"
+            )
+
+
+@refuse_overflow
 def quadratic_variance(curvature: ArrayLike, eta: ArrayLike, sigma: ArrayLike) -> Floats:
     """The stationary variance ``ησ² / (h(2 − ηh))`` of ``x ← x − η(h x + ξ)``, Var ξ = σ²: exact at any step size.
 
@@ -52,6 +63,8 @@ def quadratic_variance(curvature: ArrayLike, eta: ArrayLike, sigma: ArrayLike) -
     """
     h, eta, sigma = real_arrays({"sigma": 0}, curvature=curvature, eta=eta, sigma=sigma)
     positive(curvature=(h, "nothing pulls x back"), eta=(eta, "a run that does not move keeps its start"))
+    moderate(curvature=h, eta=eta)
+    moderate(0, sigma=sigma)
     worst = (eta * h).max()
     if worst >= 2:
         raise NoStationaryLawError(
@@ -66,6 +79,8 @@ def two_weights(s: ArrayLike, beta: ArrayLike, weight_decay: ArrayLike, **others
     s, beta, kappa = real_arrays(s=s, beta=beta, weight_decay=weight_decay)
     flat = "the loss is flat along w1 w2 = s and Z over |w| < R diverges like 4 sqrt(2 pi T) ln R"
     positive(beta=(beta, "it is an inverse temperature"), weight_decay=(kappa, flat))
+    moderate(beta=beta, weight_decay=kappa)
+    moderate(0, s=s)
     integral = excess_integral(np.abs(s), beta, kappa)
     return real_arrays(s=s, beta=beta, weight_decay=kappa, **others, integral=integral)
 
@@ -95,6 +110,7 @@ def excess_integral(s: float, beta: float, kappa: float) -> float:
     return 2 * np.sum(weights * np.exp(-beta / 2 * (split if s > kappa else excess(np.sinh(y) ** 2, s, kappa))))
 
 
+@refuse_overflow
 def log_partition_function(s: ArrayLike, beta: ArrayLike, weight_decay: ArrayLike) -> Floats:
     """``ln Z`` of ``Z = ∫ exp(−β[½(s − w1 w2)² + ½κ(w1² + w2²)]) dw1 dw2`` over the plane.
 
@@ -128,7 +144,7 @@ def product_density(p: ArrayLike, s: ArrayLike, beta: ArrayLike, weight_decay: A
     s, beta, kappa, p, integral = two_weights(s, beta, weight_decay, p=p)
     p, s, size = np.where(s < 0, -p, p), np.abs(s), np.abs(p)
     with np.errstate(over="ignore"):
-        rise = np.where(s > kappa, (s - kappa - size) ** 2 / 2, size**2 / 2 + (kappa - s) * size)
+        rise = np.where(s > kappa, ((s - size) - kappa) ** 2 / 2, size**2 / 2 + (kappa - s) * size)
         tails = np.exp(-beta * (rise - 2 * s * np.minimum(p, 0)))
         return (2 * tails * k0e(beta * kappa * size) / (np.sqrt(2 * np.pi / beta) * integral))[()]
 
@@ -137,7 +153,8 @@ def weight_density(w: ArrayLike, s: ArrayLike, beta: ArrayLike, weight_decay: Ar
     """The density of one weight, ``√(2π/β) exp(−β/2 [κw² + κs²/(w²+κ)]) / (Z √(w²+κ))`` (`log_partition_function`)."""
     s, beta, kappa, w, integral = two_weights(s, beta, weight_decay, w=w)
     with np.errstate(over="ignore"):
-        weight = np.exp(-beta * excess(w * w / kappa, np.abs(s), kappa) / 2)
+        far = np.minimum(np.abs(w), 1e60)  # where the density is 0 in any case
+        weight = np.exp(-beta * excess(far * far / kappa, np.abs(s), kappa) / 2)
         return (weight / (np.hypot(w, np.sqrt(kappa)) * integral))[()]
 
 
@@ -153,6 +170,7 @@ def box_integral(s: float, beta: float, area: float) -> float:
     return 2 * np.sum(weights * logs * gauss)
 
 
+@refuse_overflow
 def box_partition_function(s: ArrayLike, beta: ArrayLike, radius: ArrayLike) -> Floats:
     """``∫ exp(−β(s − w1 w2)²/2)`` over the box ``|w_i| < R``, ``2 ∫ e^{−β(s−p)²/2} ln(R²/|p|) dp``.
 
@@ -160,4 +178,6 @@ def box_partition_function(s: ArrayLike, beta: ArrayLike, radius: ArrayLike) -> 
     """
     s, beta, radius = real_arrays(s=s, beta=beta, radius=radius)
     positive(beta=(beta, "it is an inverse temperature"), radius=(radius, "the box is empty"))
+    moderate(beta=beta, radius=radius)
+    moderate(0, s=s)
     return box_integral(np.abs(s), beta, radius**2)[()]

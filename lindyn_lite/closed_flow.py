@@ -95,7 +95,8 @@ def mixed_flow(W0: ArrayLike, M: ArrayLike, tau: float, t: ArrayLike, rtol: floa
     Raises
     ------
     ValueError
-        If the shapes do not fit, an entry is not finite, tau is negative, or t or rtol is out of range.
+        If the shapes do not fit, an entry is not finite, tau is negative, t or rtol is out of range, or a number is too
+        large or too small to be squared.
     flow.IntegrationError
         If the solver gives up, or if at τ = 0 rounding has carried a square W across det W = 0, which the exact
         solution never reaches.
@@ -119,7 +120,12 @@ def mixed_flow(W0: ArrayLike, M: ArrayLike, tau: float, t: ArrayLike, rtol: floa
 
     size = max(np.abs(W0).max(), tau)
     atol = 1e-3 * rtol * (min(1.0, size) if size > 0 else 1.0)
-    function = integrate(velocity, W0.ravel(), times, rtol, atol).reshape(-1, *M.shape)
+    if (largest := max(size, np.abs(M).max())) > 1e100 or 0 < size < 1e-100:
+        got = (
+            f"got {largest:.3g} for the largest" if largest > 1e100 else f"got {size:.3g} for the larger of W0 and tau"
+        )
+        raise ValueError(f"W0, tau and M must be at most 1e100 in size, and W0 or tau 0 or at least 1e-100, {got}")
+    function = integrate(velocity, W0.ravel(), times, rtol, lambda _: atol).reshape(-1, *M.shape)
     if tau == 0 and M.shape[0] == M.shape[1]:
         refuse_crossing(np.concatenate([W0[None], function]), np.append(0.0, times))
     method = f"mixed equation, tau={tau:g}, DOP853, rtol={rtol:g}, atol={atol:.3g}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_integer, as_matrix, as_shape, as_vector
+from .inputs import as_integer, as_matrix, as_shape, as_vector, refuse_overflow
 from .networks import Weights
 
 
@@ -22,6 +22,7 @@ def learned_modes(modes: Iterable[int], available: int, widths: Sequence[int]) -
     return [mode - 1 for mode in chosen]
 
 
+@refuse_overflow
 def balanced_critical_point(M: ArrayLike, modes: Iterable[int], hidden: Sequence[int]) -> Weights:
     """The balanced critical point with product ``P_S M = Σ_{α∈S} s_α u_α v_αᵀ``.
 
@@ -69,6 +70,7 @@ def balanced_critical_point(M: ArrayLike, modes: Iterable[int], hidden: Sequence
     return layers
 
 
+@refuse_overflow
 def two_layer_spectrum(
     s: ArrayLike, modes: Iterable[int], hidden: int, shape: tuple[int, int] | None = None
 ) -> NDArray[np.float64]:

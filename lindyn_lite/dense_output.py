@@ -28,6 +28,7 @@ FEWEST = 24
 Blocks = tuple[Array, Array, Array]
 
 
+@np.errstate(over="ignore")  # a growth or a product with a time beyond 1e308 is infinite
 def blocks(problem: Problem, t: Array) -> Blocks:
     """``W_1ᵀW_1``, ``W_2W_1``, ``W_2W_2ᵀ`` at the times t, in any order, any of them 0 or ∞."""
     order = np.argsort(t, kind="stable")

@@ -1,7 +1,7 @@
 """Numerical training: gradient flow and gradient descent for linear networks of any depth."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,9 +70,9 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
     t
         Times in units of 1/η, increasing; the integration always starts at 0.
     rtol
-        Relative tolerance of a step. The absolute tolerance is 1e-3 of it times the largest entry of the
-        smallest layer, so that small weights are followed while they grow on a plateau, where scipy's default
-        of 1e-6 would take them for zero.
+        Relative tolerance of a step. The absolute tolerance of a weight is 1e-3 of it times the largest entry, at the
+        time, of its row or of its column, whichever is smaller (and at most 1). So small weights are followed while
+        they grow on a plateau, also beside large ones, where scipy's default of 1e-6 would take them for zero.
 
     Returns
     -------
@@ -82,48 +82,80 @@ def gradient_flow(weights: Sequence[ArrayLike], M: ArrayLike, t: ArrayLike, rtol
     Raises
     ------
     ValueError
-        If the shapes do not fit, an entry is not finite, t is negative or decreases, or rtol is impossible.
+        If the shapes do not fit, an entry is not finite or larger than 1e100, t is negative or decreases, rtol is
+        impossible, or a weight is so small beside its velocity that their ratio leaves the range of float64.
     IntegrationError
         If the solver gives up, or needs more than `MAX_STEPS` steps. For long times and stiff starts of two layers see
         `lindyn_lite.riccati.solve`.
 
     Notes
     -----
+    In float64 a mode in rotated bases is known to 1e-16 of the largest weight beside it only, and on a plateau that
+    error grows with the mode: for two layers `lindyn_lite.riccati.solve` does not have this limit.
     Source: exercise 3.1 and 3.7.
     """
     layers = as_weights(weights)
     M, times, rtol = as_teacher(M, layers), as_times(t), as_tolerance(rtol)
     start = np.concatenate([layer.ravel() for layer in layers])
-    sizes = [size for size in (np.abs(layer).max() for layer in layers) if size > 0]
-    atol = 1e-3 * rtol * min([1.0, *sizes])
 
     def velocity(_, theta):
         return -np.concatenate([g.ravel() for g in unchecked_gradients(split(theta, layers), M)])
 
+    def atol(theta):
+        return 1e-3 * rtol * np.concatenate([scales(layer).ravel() for layer in split(theta, layers)])
+
+    least = atol(start)
+    refuse_extremes(start, M, velocity, least)
     states = integrate(velocity, start, times, rtol, atol)
-    return with_weights(times, split(states, layers), M, f"DOP853, rtol={rtol:g}, atol={atol:.3g}")
+    method = f"DOP853, rtol={rtol:g}, atol={least.min():.3g}"
+    if least.max() > least.min():
+        method += f" to {least.max():.3g} at the start"
+    return with_weights(times, split(states, layers), M, method)
 
 
-def integrate(velocity, start: NDArray[np.float64], times: NDArray[np.float64], rtol: float, atol: float):
+def scales(layer: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each weight the largest entry of its row or of its column, whichever is smaller but not zero; at most 1."""
+    size = np.abs(layer)
+    across = np.minimum(size.max(axis=1, keepdims=True), size.max(axis=0, keepdims=True))
+    return np.minimum(np.where(across > 0, across, size.max() or 1.0), 1.0)
+
+
+def refuse_extremes(start: NDArray[np.float64], M: NDArray[np.float64], velocity, atol: NDArray[np.float64]) -> None:
+    """Raise for numbers that the solver could not square."""
+    largest = max(np.abs(start).max(), np.abs(M).max())
+    if largest > 1e100:
+        raise ValueError(f"weights and teacher must be at most 1e100 in size, got {largest:.3g}: rescale them")
+    with np.errstate(all="ignore"):
+        speed = np.abs(velocity(0, start))
+        ratio = np.max(speed / atol)
+    if not ratio < 1e150 or atol.min() < 1e-300:
+        raise ValueError(
+            f"weights from {np.abs(start[start != 0]).min():.3g} to {largest:.3g} that start with a velocity of up to "
+            f"{speed.max():.3g} are too far apart for the solver: rescale them, or make the smallest zero"
+        )
+
+
+def integrate(velocity, start: NDArray[np.float64], times: NDArray[np.float64], rtol: float, atol: Callable):
     """Solve ``ẏ = velocity(t, y)`` from t = 0, stepping exactly onto every time: shape ``(T, p)``.
 
-    The solver's own interpolation between its steps is of lower order than the steps, and would cost two to
-    three digits.
+    ``atol`` gives the absolute tolerance of a step from the state before it. The solver's own interpolation between its
+    steps is of lower order than the steps, and would cost two to three digits.
     """
     now, state, step, steps = 0.0, start, None, 0
     states = np.empty((len(times), len(start)))
     for k, end in enumerate(times):
         if end > now:
             first = None if step is None else min(step, end - now)
-            solver = DOP853(velocity, now, state, end, rtol=rtol, atol=atol, first_step=first)
+            solver = DOP853(velocity, now, state, end, rtol=rtol, atol=atol(state), first_step=first)
             while solver.status == "running":
+                solver.atol = atol(solver.y)
                 message, steps = solver.step(), steps + 1
                 if steps > MAX_STEPS:
                     solver.status, message = (
                         "failed",
                         f"{MAX_STEPS} steps were not enough, the flow is too stiff or too long",
                     )
-                if solver.status == "failed":
+                if solver.status == "failed" or not np.isfinite(solver.h_abs):
                     raise IntegrationError(f"the flow stopped at t = {solver.t:.6g} of {times[-1]:.6g}: {message}")
             now, state = end, solver.y
             step = solver.h_abs  # what the solver would try next

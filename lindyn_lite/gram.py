@@ -31,6 +31,7 @@ def portions(start: Start, t: Array) -> list[np.ndarray]:
     return [kind[i : i + size] for kind in kinds for i in range(0, len(kind), size)]
 
 
+@np.errstate(over="ignore")  # a growth beyond 1e308 is infinite, and a decay 0
 def factors(start: Start, t: Array) -> tuple[Array, Array]:
     """The blocks of Gᵀ at times 0 < t < ∞: ``(T, k, Ni)`` and ``(T, k, No)``.
 
@@ -57,8 +58,10 @@ def tall_matrix(start: Start, t: Array) -> tuple[Array, Array, Array]:
     underflow.
     """
     F = start.spectrum
-    x = 2 * np.abs(F.rates) * t
-    root = np.sqrt(t * np.divide(-np.expm1(-x), x, out=np.ones_like(x), where=x > 0))
+    rates = 2 * np.abs(F.rates)
+    x = rates * t
+    quotient = np.divide(-np.expm1(-x), x, out=np.ones_like(x), where=x > 0)
+    root = np.sqrt(np.where(x > 1, -np.expm1(-x) / np.where(rates > 0, rates, 1.0), t * quotient))
     exponents, own, lead = start.relative_exponents
     unit = np.exp(-own * t)
     if float(t.max()) * (F.rates[0] - own.min()) <= 300:

@@ -1,12 +1,29 @@
 """Checked inputs: what a user passes, as float64 arrays or plain numbers, or a `ValueError` that says what is wrong.
 
-Every message names the argument, what was received and what was needed.
+Every message names the argument, what was received and what was needed. `refuse_overflow` does the same for results.
 """
+
+import dataclasses
+import functools
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+MOST = 2**53
+"""The largest count: beyond it a float no longer holds every integer."""
+
+
+def as_numpy(name: str, value: ArrayLike, kind: str = "array") -> np.ndarray:
+    """``value`` as an array of whatever type; rows of different lengths and masked entries are a `ValueError`."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{name} must not have masked entries, but {np.ma.count_masked(value)} are: fill or drop them")
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        article = "an" if kind == "array" else "a"
+        raise ValueError(f"{name} must be {article} {kind}, but its rows have different lengths") from error
 
 
 def as_array(name: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64]:
@@ -27,10 +44,7 @@ def as_array(name: str, value: ArrayLike, dimensions: int) -> NDArray[np.float64
         If it is not real, has another number of dimensions, is empty, or holds NaN or infinity.
     """
     kind = {1: "vector", 2: "matrix"}[dimensions]
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a {kind}, but its rows have different lengths") from error
+    array = as_numpy(name, value, kind)
     if dimensions == 1 and array.ndim == 0:
         array = array[None]
     if array.dtype.kind not in "biuf":
@@ -59,17 +73,19 @@ def as_vector(name: str, value: ArrayLike) -> NDArray[np.float64]:
 
 
 def as_integer(name: str, value: int, least: int) -> int:
-    """An integer not below ``least``.
+    """An integer from ``least`` to `MOST`.
 
     Raises
     ------
     ValueError
-        If it is not an integer (numpy's count, floats and booleans do not), or too small.
+        If it is not an integer (numpy's count, floats and booleans do not), too small or too large.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ValueError(f"{name} must be an integer, got {value!r}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
+    if value > MOST:
+        raise ValueError(f"{name} must be at most 2**53, got a number of {int(value).bit_length()} bits")
     return int(value)
 
 
@@ -82,7 +98,7 @@ def as_flag(name: str, value: bool) -> bool:
 
 def as_real(name: str, value: float) -> float:
     """``value`` as a finite float; what is not one real number is a `ValueError`."""
-    number = np.asarray(value)
+    number = as_numpy(name, value)
     if number.ndim or number.dtype.kind not in "iuf" or not np.isfinite(number):
         raise ValueError(f"{name} must be a finite real number, got {value!r}")
     return float(number)
@@ -90,7 +106,7 @@ def as_real(name: str, value: float) -> float:
 
 def as_number(name: str, value: float, strict: bool = True) -> float:
     """``value`` as a finite float, positive or (if not ``strict``) at least 0; anything else is a `ValueError`."""
-    number = np.asarray(value)
+    number = as_numpy(name, value)
     if number.ndim or number.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be a number, got {value!r}")
     kind = "positive" if strict else "at least 0"
@@ -101,7 +117,7 @@ def as_number(name: str, value: float, strict: bool = True) -> float:
 
 def as_bound(name: str, value: float) -> float:
     """``value`` as a float that may be infinite but not NaN."""
-    number = np.asarray(value)
+    number = as_numpy(name, value)
     if number.ndim or number.dtype.kind not in "iuf" or np.isnan(number):
         raise ValueError(f"{name} must be a real number or infinity, got {value!r}")
     return float(number)
@@ -137,10 +153,7 @@ def real_arrays(least: dict[str, float] | None = None, infinite: str = "", **val
     """The values as float64 arrays of one shape, not below ``least``, finite but for the one called ``infinite``."""
     arrays = {}
     for name, value in values.items():
-        try:
-            array = np.asarray(value)
-        except ValueError as error:
-            raise ValueError(f"{name} must be an array, but its rows have different lengths") from error
+        array = as_numpy(name, value)
         if array.dtype.kind not in "biuf" or array.size == 0:
             raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype} and shape {array.shape}")
         arrays[name] = array = array.astype(np.float64)
@@ -163,3 +176,36 @@ def as_generator(rng: np.random.Generator) -> np.random.Generator:
     if not isinstance(rng, np.random.Generator):
         raise ValueError(f"rng must be a numpy.random.Generator such as numpy.random.default_rng(0), got {rng!r}")
     return rng
+
+
+def is_finite(result: object) -> bool:
+    """Whether all numbers in arrays, sequences and dataclasses are finite."""
+    if dataclasses.is_dataclass(result):
+        return all(is_finite(getattr(result, field.name)) for field in dataclasses.fields(result))
+    if isinstance(result, list | tuple):
+        return all(map(is_finite, result))
+    array = np.asarray(result)
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
+def refuse_overflow(function: Callable) -> Callable:
+    """Decorate a function of finite numbers whose result is finite: where it is not, float64 was too small for it.
+
+    The result is a `ValueError` then, in place of warnings with infinity or NaN.
+    """
+
+    @functools.wraps(function)
+    def checked(*args, **kwargs):
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                result = function(*args, **kwargs)
+            if is_finite(result):
+                return result
+        except (OverflowError, ZeroDivisionError):
+            pass
+        raise ValueError(
+            f"{function.__name__}: numbers as large or small as these leave the range of float64 on the way, 1e-308 to "
+            "1e308; rescale them"
+        )
+
+    return checked

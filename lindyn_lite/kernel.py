@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_integer, as_matrix
+from .inputs import as_integer, as_matrix, refuse_overflow
 from .landscape import jacobian
 from .networks import Weights, as_weights, prefix_products, suffix_products
 
@@ -33,6 +33,7 @@ def as_map(F: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     return F
 
 
+@refuse_overflow
 def apply(weights: Sequence[ArrayLike], F: ArrayLike) -> NDArray[np.float64]:
     """The kernel of the weights, ``K[F] = Σ_l (W_L … W_{l+1})(W_L … W_{l+1})ᵀ F (W_{l−1} … W_1)ᵀ(W_{l−1} … W_1)``.
 
@@ -65,6 +66,7 @@ def apply(weights: Sequence[ArrayLike], F: ArrayLike) -> NDArray[np.float64]:
     return sum(A @ (A.T @ F @ B.T) @ B for A, B in zip(above, below, strict=True))
 
 
+@refuse_overflow
 def matrix(weights: Sequence[ArrayLike], X: ArrayLike | None = None) -> NDArray[np.float64]:
     """The kernel as a matrix, ``K = Σ_l A_lA_lᵀ ⊗ X B_lᵀB_l Xᵀ``; two layers: ``K_2 ⊗ XXᵀ + I ⊗ X K_1 Xᵀ``.
 
@@ -94,6 +96,7 @@ def matrix(weights: Sequence[ArrayLike], X: ArrayLike | None = None) -> NDArray[
     return sum(np.kron(*pair) for pair in factors(as_weights(weights), X))
 
 
+@refuse_overflow
 def spectrum(weights: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """The eigenvalues of the kernel for whitened inputs, ascending: the squared singular values of ``∂W/∂θ``.
 
@@ -159,6 +162,7 @@ def both_columns(weights: Sequence[ArrayLike], others: Sequence[ArrayLike], X: A
     return [normalised_columns(name, layers, X) for name, layers in pair.items()]
 
 
+@refuse_overflow
 def distance(weights: Sequence[ArrayLike], others: Sequence[ArrayLike], X: ArrayLike | None = None) -> float:
     """The kernel distance ``1 − cos(K, K') = ½ ‖K/‖K‖ − K'/‖K'‖‖_F²``, a number from 0 to 1.
 
@@ -187,6 +191,7 @@ def distance(weights: Sequence[ArrayLike], others: Sequence[ArrayLike], X: Array
     return 0.5 * float(np.sum((R_P @ R_Q.T) ** 2))
 
 
+@refuse_overflow
 def alignment(weights: Sequence[ArrayLike], others: Sequence[ArrayLike], X: ArrayLike | None = None) -> float:
     """The cosine of two kernels, ``⟨K, K'⟩/(‖K‖‖K'‖)``, from 0 to 1; arguments and errors as for `distance`.
 
@@ -196,6 +201,7 @@ def alignment(weights: Sequence[ArrayLike], others: Sequence[ArrayLike], X: Arra
     return min(1.0, float(np.sum((P.T @ P_other) * (Q.T @ Q_other))))
 
 
+@refuse_overflow
 def balanced_operator(W: ArrayLike, F: ArrayLike, depth: int) -> NDArray[np.float64]:
     """The kernel of L balanced layers from their product, ``Σ_k (WWᵀ)^{(L−k)/L} F (WᵀW)^{(k−1)/L}``, ``(·)^0 = I``.
 

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
-from .inputs import as_integer, as_number, as_vector, real_arrays
+from .inputs import as_integer, as_number, as_vector, real_arrays, refuse_overflow
 
 Floats = NDArray[np.float64]
 
 
+@refuse_overflow
 def decay_steps(width: int, eta: float, batch: int, sigma: float) -> float:
     """Steps in which label noise divides λ by e in a square network, ``K_λ = b/(η²σ²N)``: ``λ_k = λ_0 e^{−k/K_λ}``.
 
@@ -24,6 +25,7 @@ def decay_steps(width: int, eta: float, batch: int, sigma: float) -> float:
     return batch / (as_number("the learning rate eta", eta) ** 2 * as_number("sigma", sigma) ** 2 * width)
 
 
+@refuse_overflow
 def resting_lambda(s: ArrayLike, outputs: int, inputs: int) -> Floats:
     """Where label noise brings the λ of a mode of singular value s: ``λ* = s(N_o − N_i)/√(N_iN_o)``.
 
@@ -77,6 +79,7 @@ def _checked(
     return lam, s, outputs, inputs, as_number("the learning rate eta", eta), as_integer("batch", batch, 1)
 
 
+@refuse_overflow
 def noise_gain(lam: ArrayLike, s: ArrayLike, outputs: int, inputs: int, eta: float, batch: int) -> Floats:
     """Mean squares of the entries of the minibatch gradient G over those of the label noise alone, ``g = b⟨G²⟩/σ²``.
 
@@ -124,6 +127,7 @@ def _velocity(lam: Floats, s: Floats, outputs: int, inputs: int, eta: float, b: 
     return c[:n] * g.sum(axis=0)[:n] - a[:n] * g.sum(axis=1)[:n]
 
 
+@refuse_overflow
 def course(
     lam: ArrayLike, s: ArrayLike, outputs: int, inputs: int, eta: float, batch: int, sigma: float, steps: ArrayLike
 ) -> Floats:

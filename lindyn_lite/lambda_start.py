@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .growth import EPS, Array, Start, prepare
-from .inputs import as_real
+from .inputs import as_numpy, as_real
 from .networks import as_teacher, as_weights
 
 BALANCE_TOLERANCE = 1e-12
@@ -49,7 +49,10 @@ def balance(W1: Array, W2: Array, lam: float | None) -> float:
     if abs(nearest) * width <= 4 * EPS * size:
         nearest = 0.0
     used = nearest if lam is None else as_real("lam", lam)
-    deviation = float(np.linalg.norm(difference - used * np.eye(width)))
+    if abs(used) > 1e150:  # its square would overflow
+        deviation = abs(used)
+    else:
+        deviation = float(np.linalg.norm(difference - used * np.eye(width)))
     if not deviation <= BALANCE_TOLERANCE * size:
         raise NotBalancedError(
             f"the start is not λ-balanced: ‖W2ᵀW2 − W1W1ᵀ − λI‖ = {deviation:.3g} for λ = {used:.6g}, but it must be "
@@ -61,7 +64,7 @@ def balance(W1: Array, W2: Array, lam: float | None) -> float:
 
 def as_times(t: ArrayLike) -> Array:
     """Times, in any order, as a number or a non-empty vector of non-negative numbers; inf is a time."""
-    times = np.asarray(t)
+    times = as_numpy("t", t)
     if times.dtype.kind not in "iuf" or times.ndim > 1 or times.size == 0:
         raise ValueError(
             f"t must be a real number or a non-empty vector of them, got shape {times.shape} and dtype {times.dtype}"

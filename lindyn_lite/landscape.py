@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .critical import balanced_critical_point, two_layer_spectrum
-from .inputs import as_number
+from .inputs import as_number, refuse_overflow
 from .networks import Weights, as_teacher, as_weights, loss, prefix_products, suffix_products, unchecked_gradients
 from .symmetry import fibre_dimension, orbit_dimension, ranks, rescaled, transform
 
@@ -74,10 +74,11 @@ class CriticalPoint:
     inertia: Inertia
 
 
+@refuse_overflow
 def jacobian(weights: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """The Jacobian of the product map ``μ(W_1, …, W_L) = W_L … W_1``.
 
-    Row-major flattening gives, for layer l, the block ``(W_L … W_{l+1}) ⊗ (W_{l−1} … W_1)ᵀ``.
+    Row-major flattening gives, for layer l, the block ``(W_L … W_{l+1}) ⊗ (W_{l−1} … W_1)ᵀ``. Source: exercise 2.4.
 
     Parameters
     ----------
@@ -93,16 +94,13 @@ def jacobian(weights: Sequence[ArrayLike]) -> NDArray[np.float64]:
     ------
     ValueError
         If the layers are not finite real matrices whose shapes chain.
-
-    Notes
-    -----
-    Source: exercise 2.4.
     """
     layers = as_weights(weights)
     below, above = prefix_products(layers), suffix_products(layers)
     return np.hstack([np.kron(above[l + 1], below[l].T) for l in range(len(layers))])
 
 
+@refuse_overflow
 def hessian(weights: Sequence[ArrayLike], M: ArrayLike) -> NDArray[np.float64]:
     """The exact Hessian of the loss, ``H = JᵀJ − ⟨M − W, ∂²μ⟩``, at any point.
 
@@ -163,6 +161,7 @@ def count_signs(eigenvalues: NDArray[np.float64], zero: float) -> Inertia:
     return Inertia(negative, len(eigenvalues) - negative - positive, positive)
 
 
+@refuse_overflow
 def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float = CRITICAL_TOLERANCE) -> CriticalPoint:
     """Loss, Hessian spectrum and inertia at a critical point of any depth.
 
@@ -220,8 +219,7 @@ def critical_point(weights: Sequence[ArrayLike], M: ArrayLike, tolerance: float 
 def inertia(weights: Sequence[ArrayLike], M: ArrayLike) -> Inertia:
     """Numbers of (negative, zero, positive) eigenvalues of the Hessian at a critical point.
 
-    The inertia, unlike the eigenvalues, is the same along the whole orbit of the symmetry group
-    ``(W_1, …) ↦ (g_1 W_1, g_2 W_2 g_1⁻¹, …)``.
+    Unlike the eigenvalues it is the same along the orbit ``(W_1, …) ↦ (g_1 W_1, g_2 W_2 g_1⁻¹, …)`` of the symmetry.
 
     Parameters
     ----------

@@ -8,12 +8,10 @@ Signs: every flow is ẇ = 2·(a factor even in w)·(s − w), so (w, s) ↦ (�
 points are w = s and, without floor (tau = 0), w = 0, which then no solution crosses.
 """
 
-from numbers import Integral
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .inputs import Floats, real_arrays
+from .inputs import Floats, as_integer, real_arrays
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -205,10 +203,9 @@ def deep_passage_time(s: ArrayLike, w0: ArrayLike, w_final: ArrayLike, depth: in
     dt becomes ``|s|^{2/L−2} e^{cz}(1 + e^z)^d dz/L`` with z = ln|s/w − 1|, ln|w/s − 1| or ln|w/s| as w moves up to s,
     down to s or towards 0, smooth and positive, left to Gauss-Legendre on panels. Source: exercises 4.3 and 2.3.
     """
-    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 2:
-        raise ValueError(f"depth must be an integer of at least 2, got {depth!r}")
+    depth = as_integer("depth", depth, 2)
     s, w0, wf = real_arrays(s=s, w0=w0, w_final=w_final)
-    sign, a = np.where(w0 < 0, -1.0, 1.0), 2 - 2 / int(depth)
+    sign, a = np.where(w0 < 0, -1.0, 1.0), 2 - 2 / depth
     s, w0, wf = sign * s, sign * w0, sign * wf
     with np.errstate(all="ignore"):
         gap = (wf - w0) / (s - wf)
@@ -224,4 +221,4 @@ def deep_passage_time(s: ArrayLike, w0: ArrayLike, w_final: ArrayLike, depth: in
             logs = c[..., None] * z + d[..., None] * np.logaddexp(0, z) - a * np.log(abs(s))[..., None]
             integral = integral + np.exp(logs) @ WEIGHTS * (length / panels / 2)
         algebraic = -(wf**-a) * np.expm1(-a * np.log1p((w0 - wf) / wf)) / a
-        return np.select([wf == w0, never, s == 0], [0, np.inf, algebraic / int(depth)], integral / int(depth))[()]
+        return np.select([wf == w0, never, s == 0], [0, np.inf, algebraic / depth], integral / depth)[()]

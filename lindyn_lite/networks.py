@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_matrix
+from .inputs import as_matrix, refuse_overflow
 
 Weights = list[NDArray[np.float64]]
 
@@ -77,6 +77,7 @@ def suffix_products(layers: Weights) -> Weights:
     return products[::-1]
 
 
+@refuse_overflow
 def product(weights: Sequence[ArrayLike]) -> NDArray[np.float64]:
     """The map the network computes, ``W = W_L … W_1``.
 
@@ -98,6 +99,7 @@ def product(weights: Sequence[ArrayLike]) -> NDArray[np.float64]:
     return prefix_products(as_weights(weights))[-1]
 
 
+@refuse_overflow
 def loss(weights: Sequence[ArrayLike], M: ArrayLike) -> float:
     """The loss ``𝓛 = ½ ‖M − W_L … W_1‖_F²``.
 
@@ -123,6 +125,7 @@ def loss(weights: Sequence[ArrayLike], M: ArrayLike) -> float:
     return 0.5 * float(np.sum(residual**2))
 
 
+@refuse_overflow
 def gradients(weights: Sequence[ArrayLike], M: ArrayLike) -> Weights:
     """The gradients ``∂𝓛/∂W_l = −(W_L … W_{l+1})ᵀ (M − W) (W_{l−1} … W_1)ᵀ``.
 
@@ -152,6 +155,11 @@ def gradients(weights: Sequence[ArrayLike], M: ArrayLike) -> Weights:
     return unchecked_gradients(layers, as_teacher(M, layers))
 
 
+def running_products(layers: Weights) -> Weights:
+    """``W_l … W_1`` for l = 1, …, L, leading axes kept."""
+    return [*itertools.accumulate(layers, lambda done, layer: layer @ done)]
+
+
 def pull_back(layers: Weights, below: Weights, gradient: NDArray[np.float64]) -> Weights:
     """The chain rule: ``(W_L … W_{l+1})ᵀ (∂ℓ/∂W) (W_{l−1} … W_1)ᵀ`` for every layer, leading axes kept.
 
@@ -167,5 +175,5 @@ def pull_back(layers: Weights, below: Weights, gradient: NDArray[np.float64]) ->
 
 def unchecked_gradients(layers: Weights, M: NDArray[np.float64]) -> Weights:
     """`gradients` for float64 arrays that are known to fit: the inner loop of every simulator."""
-    below = [*itertools.accumulate(layers, lambda done, layer: layer @ done)]
+    below = running_products(layers)
     return pull_back(layers, below, below[-1] - M)

@@ -1,7 +1,9 @@
 """One-dimensional noisy motion in a potential, dx = −V′dt + √(2T) dW: densities, occupations and passage times.
 
-The potential V is called with arrays and returns arrays. Integrals over infinite ranges go as far as V/T lies within 80
-of its least value. Source of all: exercises 7.1 and 7.2.
+The potential V is called with arrays of any shape and returns arrays of the same shape; T has the unit of V, and times
+are those of dt (1/η in training). Integrals over infinite ranges go as far as V/T lies within 80 of its least value.
+Arguments that are not real, bounds in the wrong order, and potentials that fail, are NaN, or are too rough for T raise
+`ValueError`; potentials that do not confine raise `NoStationaryLawError`. Source of all: exercises 7.1 and 7.2.
 """
 
 from collections.abc import Callable
@@ -11,7 +13,7 @@ from numpy.polynomial import legendre
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from .inputs import Floats, as_bound, as_number, as_real, real_arrays
+from .inputs import Floats, as_bound, as_number, as_numpy, as_real, real_arrays
 
 Potential = Callable[[Floats], ArrayLike]
 ORDER, NEGLIGIBLE = 24, 80.0  # nodes of a panel; a weight e^{−80} below the largest counts as nothing
@@ -33,7 +35,13 @@ def as_law(potential: Potential, temperature: float) -> float:
 
 def scaled(potential: Potential, temperature: float, x: Floats) -> Floats:
     """V/T at the points x; a potential that does not give a real number for each is refused."""
-    values = np.asarray(potential(x))
+    try:
+        values = as_numpy("the potential", potential(x))
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "the potential must take an array of any shape and return one of the same shape (numpy functions, or "
+            f"numpy.vectorize), but it raised: {error}"
+        ) from error
     if values.dtype.kind not in "biuf" or values.shape not in ((), x.shape):
         raise ValueError(
             f"the potential must return real numbers of the shape it is called with, {x.shape}, "
@@ -63,6 +71,8 @@ def outward(potential: Potential, temperature: float, start: float, side: float)
     """
     ladder = start + np.copysign(max(1.0, abs(start)), side) * 2.0 ** np.arange(-20, 64, 0.125)
     phi = scaled(potential, temperature, ladder)
+    if np.isnan(phi).all():
+        raise ValueError(f"the potential is NaN from x = {ladder[0]:g} to {ladder[-1]:g}")
     phi = np.where(np.isnan(phi), np.inf, phi)  # far out an overflow may give inf − inf
     wells, depths = bottoms(potential, temperature, ladder, phi)
     low = min(phi.min(), depths.min(initial=np.inf)) + NEGLIGIBLE
@@ -77,13 +87,22 @@ def outward(potential: Potential, temperature: float, start: float, side: float)
     return np.unique(np.concatenate([[start], ladder[:last:2], ladder[last - 1 : last], inside]))
 
 
+def between(start: float, stop: float) -> Floats:
+    """Edges of panels between two bounds: equal ones, or growing from start on if stop is very far."""
+    near = max(1.0, abs(start))
+    if abs(stop - start) <= 1e6 * near:
+        return np.linspace(start, stop, 65)
+    steps = near * 2.0 ** np.arange(-20, 1000, 0.5)
+    return np.concatenate([[start], start + np.copysign(steps[steps < abs(stop - start)], stop - start), [stop]])
+
+
 @np.errstate(all="ignore")  # far out V may overflow
 def resolve(potential: Potential, temperature: float, start: float, stop: float, barriers: bool = False):
     """V/T and weights, shape ``(panels, ORDER)``, on panels from start to stop, each with a smooth small step of V/T.
 
     Panels that lie high above the least value are left coarse, unless barriers matter.
     """
-    edges = np.linspace(start, stop, 65) if np.isfinite(stop) else outward(potential, temperature, start, stop)
+    edges = between(start, stop) if np.isfinite(stop) else outward(potential, temperature, start, stop)
     a, b = np.sort(edges)[:-1], np.sort(edges)[1:]
     found, lowest, level = [], np.inf, 0
     while len(a):
@@ -123,6 +142,11 @@ def well_occupation(potential: Potential, temperature: float, barrier: float, lo
     return np.exp(np.subtract(*(log_mass(potential, T, barrier, bound) for bound in (upper, lower))))
 
 
+def unreachable(phi: Floats) -> bool:
+    """Whether V/T climbs by more than 2000 along the way: a time of e^{2000} is inf, however narrow the wells are."""
+    return bool(np.max(phi - np.minimum.accumulate(phi)) > 2000)
+
+
 @np.errstate(over="ignore")
 def mean_passage_time(potential: Potential, temperature: float, start: float, end: float, lower=-np.inf) -> float:
     """The mean time from start up to end of dx = −V′dt + √(2T) dW, reflected at lower; inf beyond the float range.
@@ -133,6 +157,8 @@ def mean_passage_time(potential: Potential, temperature: float, start: float, en
     start, end = as_real("start", start), as_real("end", end)
     if not lower <= start < end:
         raise ValueError(f"needed: lower <= start < end, got {lower}, {start}, {end}")
+    if unreachable(scaled(potential, T, np.linspace(start, end, 257))):
+        return np.inf
     before = log_mass(potential, T, start, lower)
     phi, weights = resolve(potential, T, start, end, barriers=True)
     reached = np.logaddexp.accumulate(np.append(before, logsumexp(-phi, b=weights, axis=1)))[:-1, None]
@@ -146,7 +172,7 @@ def boltzmann_density(potential: Potential, temperature: float, lower=-np.inf, u
     T, lower, upper = as_law(potential, temperature), as_bound("lower", lower), as_bound("upper", upper)
     if not lower < upper:
         raise ValueError(f"needed: lower < upper, got {lower}, {upper}")
-    origin = next((bound for bound in (lower, upper) if np.isfinite(bound)), 0.0)
+    origin = min(max(0.0, lower), upper)  # 0, or the bound that is nearest to it
     total = np.logaddexp.reduce([log_mass(potential, T, origin, bound) for bound in (lower, upper)])
 
     @np.errstate(over="ignore")

@@ -70,7 +70,7 @@ def solve(W1: ArrayLike, W2: ArrayLike, S: ArrayLike, t: ArrayLike, lam: float |
     -------
     Solution
         ``.function (T, No, Ni)``, ``.input_similarity (T, Ni, Ni)``, ``.output_similarity (T, No, No)``, without T
-        for a scalar t; also ``.t``, ``.lam`` and ``.on_stable_manifold``.
+        for a scalar t (the simulators of `flow` keep it); also ``.t``, ``.lam`` and ``.on_stable_manifold``.
 
     Raises
     ------
@@ -92,7 +92,10 @@ def solve(W1: ArrayLike, W2: ArrayLike, S: ArrayLike, t: ArrayLike, lam: float |
     Notes
     -----
     Each block is accurate to rounding relative to its own norm, times ``‖Q_0‖/σ_min(B)`` where a start is close to
-    a stable manifold, and to ``ε (s − s')t`` where a bottleneck has to choose between modes of almost equal s.
+    a stable manifold. Singular values of S within ``max(N_i, N_o) ε s_1`` count as equal, and those below it as zero:
+    where a bottleneck has to choose between such modes the error is that times t, and the teacher ``diag(1e16, 1)``
+    has rank one. A start that is balanced within the tolerance only, and not to rounding, is not reported when it lies
+    as close to a stable manifold as to balance; the solution is then that of a balanced start nearby.
     Many times in an interval of length 1/s_λ are interpolated from the closed form at some thirty of them, to rounding
     (see `lindyn_lite.dense_output`). Memory is up to twice that of the result; see `stream` for more times than fit.
     Source: theorem 4.3 of "From Lazy to Rich" (arXiv 2409.14623), without its assumption on N_h.

@@ -7,7 +7,6 @@ the start, each so many steps and the last step are kept, at the times ``t = ηk
 `flow.DivergenceError`, with the step, as soon as a replica overflows.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from .balance import unchecked_balance
 from .flow import DivergenceError
-from .inputs import as_flag, as_integer, as_matrix, as_number
-from .networks import Weights, as_teacher, as_weights, pull_back
+from .inputs import as_flag, as_generator, as_integer, as_matrix, as_number, as_numpy, real_arrays
+from .networks import Weights, as_teacher, as_weights, pull_back, running_products
 
 BLOCK = 1 << 16  # random numbers drawn at a time: many enough to hide the cost of a call, few enough for the cache
 
@@ -35,7 +34,7 @@ class NetworkRuns:
     @cached_property
     def function(self) -> NDArray[np.float64]:
         """The products ``W_L … W_1``, shape ``(T, replicas, d_L, d_0)``."""
-        return products(self.weights)[-1]
+        return running_products(self.weights)[-1]
 
     @property
     def balance(self) -> Weights:
@@ -50,11 +49,6 @@ class StateRuns:
     t: NDArray[np.float64]
     states: NDArray[np.float64]
     method: str
-
-
-def products(layers: Weights) -> Weights:
-    """``W_l … W_1`` for l = 1, …, L, leading axes kept."""
-    return [*itertools.accumulate(layers, lambda done, layer: layer @ done)]
 
 
 def as_replicas(weights: Sequence[ArrayLike], replicas: int | None) -> Weights:
@@ -78,12 +72,10 @@ def normals(rng: Generator, shape: tuple[int, ...]):
 
 def run_chain(state: Weights, step: Callable[[], None], eta: float, steps: int, every: int, rng: Generator):
     """Call ``step``, which changes the arrays of ``state`` in place, so many times: times, and a history of each."""
-    if not isinstance(rng, Generator):
-        raise ValueError(f"rng must be a numpy.random.Generator such as numpy.random.default_rng(0), got {rng!r}")
-    steps, every = as_integer("steps", steps, 0), as_integer("every", every, 1)
-    kept = sorted({*range(0, steps + 1, every), steps})
+    rng, steps, every = as_generator(rng), as_integer("steps", steps, 0), as_integer("every", every, 1)
+    kept = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     history = [np.empty((len(kept), *part.shape)) for part in state]
-    slots = dict(zip(kept, zip(*history, strict=True), strict=True))
+    slots = dict(zip(kept.tolist(), zip(*history, strict=True), strict=True))
     with np.errstate(over="ignore", invalid="ignore"):
         for k in range(steps + 1):
             if k:
@@ -94,14 +86,14 @@ def run_chain(state: Weights, step: Callable[[], None], eta: float, steps: int, 
                 raise DivergenceError(f"{where}: take eta below {eta:g}")
             for past, part in zip(slots.get(k, ()), state, strict=False):
                 past[...] = part
-    return eta * np.array(kept), history
+    return eta * kept, history
 
 
 def train(layers: Weights, gradient, eta: float, steps: int, every: int, rng: Generator, method: str):
     """Steps ``W_l ← W_l − η g_l``, where ``gradient`` draws a gradient with respect to the product."""
 
     def step():
-        below = products(layers)
+        below = running_products(layers)
         for layer, slope in zip(layers, pull_back(layers, below, gradient(below[-1])), strict=True):
             layer -= eta * slope
 
@@ -216,7 +208,7 @@ def langevin(
     Parameters
     ----------
     gradient
-        ``∇𝓛`` for all replicas at once: from ``(replicas, …)`` to the same shape, without changing its argument.
+        ``∇𝓛`` for all replicas at once: from ``(replicas, …)`` to the same shape. Its argument is read-only.
     start
         One state, with ``replicas``; else the states of all replicas, shape ``(replicas, …)``.
     sigma, temperature
@@ -231,17 +223,23 @@ def langevin(
         raise ValueError(f"give either sigma or temperature, got sigma={sigma} and temperature={temperature}")
     T = None if temperature is None else as_number("temperature", temperature, strict=False)
     sigma = as_number("sigma", sigma, strict=False) if T is None else np.sqrt(2 * T / eta)
-    theta = np.array(start, dtype=float)
+    if not callable(gradient):
+        raise ValueError(f"gradient must be a function of the states of all replicas, got {gradient!r}")
+    theta = np.array(real_arrays(start=start)[0])
     if replicas is not None:
         theta = np.repeat(theta[None], as_integer("replicas", replicas, 1), axis=0)
-    if theta.size == 0 or theta.ndim == 0 or not np.isfinite(theta).all():
-        raise ValueError(f"start must be one finite state with replicas, or (replicas, …) of them; got {start!r}")
-    noise, work = normals(rng, theta.shape), np.empty_like(theta)
+    if theta.ndim == 0:
+        raise ValueError(f"start must be one state with replicas, or (replicas, …) of them; got {start!r}")
+    noise, work, shown = normals(rng, theta.shape), np.empty_like(theta), theta.view()
+    shown.flags.writeable = False
 
     def step():
-        slope = gradient(theta)
-        if np.shape(slope) != theta.shape:
-            raise ValueError(f"gradient must keep the shape {theta.shape}, but returned {np.shape(slope)}")
+        slope = as_numpy("the gradient", gradient(shown))
+        if slope.dtype.kind not in "biuf" or slope.shape != theta.shape:
+            got = f"dtype {slope.dtype} and shape {slope.shape}"
+            raise ValueError(f"gradient must keep the shape {theta.shape} and be real, but returned {got}")
+        if lost := np.isnan(slope).sum():
+            raise ValueError(f"the gradient is NaN in {lost} of {slope.size} entries, at finite states")
         np.subtract(theta, np.multiply(slope, eta, out=work), out=theta)
         if sigma:
             np.subtract(theta, np.multiply(next(noise), eta * sigma, out=work), out=theta)

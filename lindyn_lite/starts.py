@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_generator, as_integer, as_matrix, as_real, as_vector
+from .inputs import as_generator, as_integer, as_matrix, as_numpy, as_real, as_vector
 from .networks import Weights
 from .tasks import random_basis
 
@@ -219,7 +219,7 @@ def as_widths(widths: Sequence[int]) -> list[int]:
 
 def as_values(name: str, value: ArrayLike, most: int, signed: bool) -> NDArray[np.float64]:
     """Singular values: a number for as many equal ones as fit, or a vector."""
-    if np.ndim(value) == 0:
+    if as_numpy(name, value).ndim == 0:
         values = np.full(most, as_real(name, value))
     else:
         values = as_vector(name, value)

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_matrix
+from .inputs import as_matrix, refuse_overflow
 from .networks import Weights, as_weights, widths
 
 
+@refuse_overflow
 def transform(weights: Sequence[ArrayLike], g: Sequence[ArrayLike]) -> Weights:
     """The action of the symmetry group, ``(g_1 W_1, g_2 W_2 g_1⁻¹, …, W_L g_{L−1}⁻¹)``.
 

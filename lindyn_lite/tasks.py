@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_flag, as_generator, as_integer, as_matrix, as_number, as_shape, as_vector
+from .inputs import as_flag, as_generator, as_integer, as_matrix, as_number, as_shape, as_vector, refuse_overflow
 
 
 def diagonal(s: ArrayLike, shape: tuple[int, int] | None = None) -> NDArray[np.float64]:
@@ -39,6 +39,7 @@ def random_basis(n: int, rng: np.random.Generator) -> NDArray[np.float64]:
     return q * np.where(np.diag(r) < 0, -1.0, 1.0)
 
 
+@refuse_overflow
 def low_rank(s: ArrayLike, shape: tuple[int, int], rng: np.random.Generator, noise: float = 0.0) -> NDArray[np.float64]:
     """A teacher ``M = U diag(s) Vᵀ + noise · Z`` with random singular vectors.
 
@@ -85,6 +86,7 @@ class Whitened:
     floor: float
 
 
+@refuse_overflow
 def from_data(X: ArrayLike | None, Y: ArrayLike, centre: bool = False) -> Whitened:
     """The teacher that a linear network sees when it learns ``y`` from ``x`` by least squares.
 

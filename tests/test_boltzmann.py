@@ -365,6 +365,22 @@ def test_walls_and_kinks():
     assert_allclose(well_occupation(lambda x: 0.3 * np.log1p(x**2), 0.1, 0), 1, rtol=1e-12)  # a heavy tail
 
 
+def test_the_product_density_is_sharp_beside_its_peak():
+    """At large β the exponent is β times the square of a small difference."""
+    p, s, beta, kappa = 580.1959534024522, 580.2544276380945, 52335276.59589124, 0.058565620481373246
+    with mp.workdps(40):
+
+        def weight(x):  # over e^{-βκs}
+            z = mp.mpf(beta) * kappa * x
+            return (
+                mp.exp(-beta * (mp.mpf(s) - x) ** 2 / 2 + beta * kappa * (mp.mpf(s) - x)) * mp.besselk(0, z) * mp.exp(z)
+            )
+
+        peak, width = mp.mpf(s) - kappa, 1 / mp.sqrt(beta)
+        expected = weight(mp.mpf(p)) / mp.quad(weight, [peak + k * width for k in range(-30, 31, 3)])
+    assert_allclose(product_density(p, s, beta, kappa), float(expected), rtol=1e-12)
+
+
 def test_published_passage_time():
     ((_, value),) = reference("mean first passage")
     assert_allclose(mean_passage_time(double_well, 0.05, -1, 1), value, rtol=1e-12)
@@ -400,6 +416,34 @@ def test_passage_times_follow_kramers():
     error = np.array([mean_passage_time(double_well, t, -1, 1) for t in T]) / kramers - 1
     assert_allclose(error[:-1] / error[1:], 2, rtol=0.05)
     assert mean_passage_time(double_well, 1e-4, -1, 1) == np.inf  # e^{2500}
+
+
+@pytest.mark.parametrize("T", [1e-5, 5e-6, 1e-6, 1e-9])
+def test_cold_passages_take_for_ever(T):
+    assert mean_passage_time(double_well, T, -1, 1) == np.inf
+
+
+@pytest.mark.parametrize("far", [1e15, 1e22, 1e50, 1.7e308])
+def test_bounds_that_are_practically_infinite_count_as_such(far):
+    assert_allclose(well_occupation(double_well, 0.1, 0.0, upper=far), 1, rtol=1e-12)
+    assert_allclose(
+        well_occupation(unequal(1), 0.1, EDGE, -far, far), well_occupation(unequal(1), 0.1, EDGE), rtol=1e-12
+    )
+    assert_allclose(well_occupation(double_well, 1e-12, 0.0, upper=far), 1, rtol=1e-9)
+    whole = mean_passage_time(double_well, 0.1, -1, 1)
+    assert_allclose(mean_passage_time(double_well, 0.1, -1, 1, lower=-far), whole, rtol=1e-12)
+    for bounds in ((-1, far), (-far, 1), (-far, far)):
+        expected = boltzmann_density(
+            double_well, 0.1, *np.where(np.abs(bounds) == far, np.sign(bounds) * np.inf, bounds)
+        )
+        assert_allclose(boltzmann_density(double_well, 0.1, *bounds)(0.5), expected(0.5), rtol=1e-12)
+    ramp = boltzmann_density(lambda x: x, 0.1, 2, far)
+    assert_allclose(ramp(2.5), 10 * np.exp(-5), rtol=1e-12)
+
+
+def test_wells_that_are_far_from_the_origin_are_found_between_close_bounds():
+    density = boltzmann_density(lambda x: (x - 1e8) ** 2 / 2, 0.1, 1e8 - 10, 1e8 + 10)
+    assert_allclose(density(1e8), 1 / np.sqrt(0.2 * np.pi), rtol=1e-9)
 
 
 def test_passage_times_add_up_and_reflect():
@@ -465,6 +509,10 @@ BAD_POTENTIALS = {
         ValueError,
         "too rough",
     ),
+    "NaN everywhere": (lambda x: x * np.nan, {}, ValueError, "NaN from x = "),
+    "of one number": (lambda x: float(x) ** 2, {}, ValueError, r"take an array.*numpy\.vectorize.*it raised: "),
+    "of one case": (lambda x: x if x > 0 else -x, {}, ValueError, "take an array of any shape.*ambiguous"),
+    "masked": (lambda x: np.ma.masked_less(x**2, 0.5), {}, ValueError, "must not have masked entries"),
     "wrong order": (parabola, {"lower": 2, "upper": 1}, ValueError, "lower < .*upper, got 2.0, .*1"),
     "no bounds": (parabola, {"lower": np.nan}, ValueError, "lower must be a real number or infinity, got nan"),
 }

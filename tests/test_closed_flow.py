@@ -63,7 +63,7 @@ def gram_equation(W1, W2, S, t, error=0.0):
         return (B @ K + K @ B).ravel()
 
     start = Q @ Q.T + error * np.eye(len(Q))
-    return integrate(velocity, start.ravel(), np.asarray(t), 1e-12, 1e-15).reshape(-1, len(Q), len(Q))
+    return integrate(velocity, start.ravel(), np.asarray(t), 1e-12, lambda _: 1e-15).reshape(-1, len(Q), len(Q))
 
 
 @pytest.mark.parametrize("dims", [(3, 3, 3), (3, 9, 4), (2, 40, 2)], ids=str)

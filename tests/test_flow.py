@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.polynomial import chebyshev
 from numpy.testing import assert_allclose, assert_array_equal
 
-from lindyn_lite import flow
+from lindyn_lite import flow, modes
 from lindyn_lite.flow import DivergenceError, IntegrationError, gradient_descent, gradient_flow
 from lindyn_lite.networks import gradients
 from lindyn_lite.tasks import random_basis
@@ -330,7 +330,7 @@ def test_an_impossible_tolerance_raises_before_the_solver_starts(rtol, monkeypat
 
 def test_a_solver_that_gives_up_says_where():
     with pytest.raises(IntegrationError, match=r"stopped at t = (1|0\.99999\d*|1\.0000\d*) of 2:"):  # ẏ = y² ends at 1
-        flow.integrate(lambda _, y: y**2, np.array([1.0]), np.array([0.5, 2.0]), 1e-10, 1e-10)
+        flow.integrate(lambda _, y: y**2, np.array([1.0]), np.array([0.5, 2.0]), 1e-10, lambda _: 1e-10)
 
 
 @pytest.mark.parametrize("run", [lambda W, M: gradient_flow(W, M, 1), lambda W, M: gradient_descent(W, M, 0.1, 3)])
@@ -348,6 +348,42 @@ def test_a_run_does_not_write_into_its_arguments(run):
 def test_layers_whose_squares_underflow_are_followed():
     run = gradient_flow([[[1e-200]]] * 2, [[1.0]], [461, 500])
     assert_allclose(run.function[:, 0, 0], [1 / (1 + np.exp(400 * np.log(10) - 922)), 1], rtol=1e-8)
+
+
+@pytest.mark.parametrize("small", [1e-8, 1e-20, 1e-60])
+def test_a_small_mode_is_followed_beside_a_large_one(small):
+    """The absolute tolerance of a weight follows its own row and column, not the largest weight of its layer."""
+    t = np.array([0.3, 0.7, 1.0, 1.2]) * -np.log(small)
+    run = gradient_flow([np.diag([1.0, small])] * 2, np.diag([2.0, 1.0]), t)
+    assert_allclose(run.function[:, 1, 1], modes.logistic(t, 1.0, small**2), rtol=1e-10)
+    assert "to 1e-15 at the start" in run.method
+
+
+def test_hidden_units_that_start_small_keep_their_proportions():
+    """Dense, small units beside a large one, to where two of them have grown: nothing escapes, nothing stalls."""
+    rng = np.random.default_rng(5)
+    W1, W2 = np.zeros((3, 3)), np.zeros((3, 3))
+    W1[0, 0] = W2[0, 0] = np.sqrt(3)
+    W1[1:, 1:], W2[1:, 1:] = rng.normal(0, 1e-12, (2, 2, 2))
+    run = gradient_flow([W1, W2], np.diag([3.0, 2, 1]), [10, 200])
+    alone = gradient_flow([W1[1:, 1:], W2[1:, 1:]], np.diag([2.0, 1]), [10, 200])
+    assert_allclose(run.function[0, 1:, 1:], alone.function[0], rtol=1e-10)
+    assert run.loss[-1] < 1e-20
+
+
+EXTREMES = {
+    "subnormal": ([[[5e-324]], [[1.0]]], [[1.0]], "too far apart for the solver"),
+    "far apart": ([[[1e-160]], [[1.0]]], [[1.0]], "from 1e-160 to 1 .*velocity of up to 1 are too far apart"),
+    "huge weights": ([[[1e200]], [[1.0]]], [[1.0]], r"at most 1e100 in size, got 1e\+200"),
+    "huge teacher": ([[[1.0]], [[1.0]]], [[1e200]], r"at most 1e100 in size, got 1e\+200"),
+}
+
+
+@pytest.mark.parametrize("case", EXTREMES)
+def test_numbers_that_the_solver_cannot_square_are_named(case):
+    weights, M, message = EXTREMES[case]
+    with pytest.raises(ValueError, match=message):
+        gradient_flow(weights, M, [1.0])
 
 
 def test_a_flow_that_needs_too_many_steps_stops(monkeypatch):

@@ -452,7 +452,7 @@ def test_bad_values_raise_with_their_name(function, value, message):
 
 @pytest.mark.parametrize("depth", [1, 0, -3, 2.5, 3.0, "3", None, True])
 def test_an_impossible_depth_raises(depth):
-    with pytest.raises(ValueError, match=f"depth must be an integer of at least 2, got {depth!r}"):
+    with pytest.raises(ValueError, match=f"depth must be.*got {depth!r}"):
         deep_passage_time(1, 0.1, 0.5, depth)
 
 

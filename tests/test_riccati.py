@@ -440,6 +440,16 @@ def test_shapes_follow_the_times():
     assert W1.shape == (2, 3) and W2.shape == (2, 2)
 
 
+@pytest.mark.parametrize("size", [1.0, 1e90])
+def test_times_beyond_the_range_of_growth_have_arrived(size):
+    t = np.array([8e307, 1e308, np.finfo(float).max, np.inf]) / size
+    run = riccati.solve([[1e-3]], [[1e-3]], [[size]], t)
+    assert_allclose(run.function[:, 0, 0], size, rtol=1e-15)
+    W = starts.lambda_balanced(3, 2, 2, 100.0, np.random.default_rng(0))
+    run = riccati.solve(*W, np.ones((2, 3)), [1e304, 1e306, 1e308, np.inf])
+    assert_allclose(run.function, np.ones((4, 2, 3)), rtol=1e-14)
+
+
 BAD = {
     "NaN": (([[np.nan]], [[1]], [[1]], 1), r"W1\[0, 0\] = nan"),
     "infinite": (([[1]], [[np.inf]], [[1]], 1), r"W2\[0, 0\] = inf"),
@@ -458,6 +468,9 @@ BAD = {
     "NaN lambda": (([[1]], [[1]], [[1]], 1, np.nan), "lam must be"),
     "complex lambda": (([[1]], [[1]], [[1]], 1, 1j), "lam must be"),
     "vector lambda": (([[1]], [[1]], [[1]], 1, [0.0]), "lam must be"),
+    "huge lambda": (([[1]], [[1]], [[1]], 1, 1e200), r"λI‖ = 1e\+200 for λ = 1e\+200"),
+    "masked time": (([[1]], [[1]], [[1]], np.ma.masked_less([1.0, 2.0], 1.5)), "t must not have masked entries, but 1"),
+    "masked layer": (([[1]], np.ma.masked_all((1, 1)), [[1]], 1), "W2 must not have masked entries"),
 }
 
 
