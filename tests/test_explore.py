@@ -62,6 +62,8 @@ def test_a_frame_is_wellformed_svg_that_scales_and_reads_aloud():
     assert root.tag.endswith("svg") and root.get("role") == "img"
     assert root.get("aria-label") == "Value <1> & more."
     assert "max-width:100%" in root.get("style") and root.get("viewBox")
+    assert "stroke-linejoin: round" in root.get("style")  # matplotlib's default, without a style sheet for the page
+    assert "<style" not in svg
 
 
 def test_alternative_text_may_be_a_function():

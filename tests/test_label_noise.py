@@ -105,15 +105,15 @@ def test_unequal_strengths_rest_near_zero_by_the_second_order_law():
 
 def test_sgd_follows_the_course_and_rests_away_from_zero():
     """N = 2 at a large step, where λ = 0 would be off by many standard errors."""
-    s, eta, b, sigma, steps = np.array([2.0, 0.5]), 0.04, 1, 0.3, 30_000
+    s, eta, b, sigma, steps = np.array([2.0, 0.5]), 0.04, 1, 0.3, 16_000
     layers, source = aligned(np.zeros(2), s, 2, 2), np.random.default_rng(1)
-    run = sgd.label_noise(layers, np.diag(s), eta, b, sigma, steps, source, replicas=200, every=1000)
-    W1, W2 = (W[15:] for W in run.weights)  # the last half
+    run = sgd.label_noise(layers, np.diag(s), eta, b, sigma, steps, source, replicas=80, every=500)
+    W1, W2 = (W[16:] for W in run.weights)  # the last half
     lam = (np.sum(W2**2, axis=3) - np.sum(W1**2, axis=2)).mean(axis=0)
-    expected = label_noise.course(0.0, s, 2, 2, eta, b, sigma, run.t[15:] / eta).mean(axis=0)
+    expected = label_noise.course(0.0, s, 2, 2, eta, b, sigma, run.t[16:] / eta).mean(axis=0)
     error = lam.std(axis=0, ddof=1) / np.sqrt(len(lam))
     assert np.all(np.abs(lam.mean(axis=0) - expected) < 4 * error)
-    assert np.all(np.abs(expected) > 10 * error)
+    assert np.all(np.abs(expected) > 8 * error)
 
 
 def test_the_first_step_is_the_mean_drift():

@@ -9,6 +9,7 @@ import inspect
 import io
 import itertools
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import ipywidgets as widgets
@@ -73,13 +74,21 @@ def describe(draw: Callable, fig: Figure, values: Mapping[str, object], alt: str
     return " ".join(text.split())
 
 
+STYLE = re.compile(r"<defs>\s*<style[^>]*>\s*\*\s*\{(?P<rule>[^}]*)\}\s*</style>\s*</defs>")
+
+
 def frame_svg(fig: Figure, alt: str) -> str:
-    """The figure as inline SVG that scales with the page and carries its alternative text."""
+    """The figure as inline SVG that scales with the page and carries its alternative text.
+
+    matplotlib's rule for all elements becomes a style of the picture, which its elements inherit: as a style sheet it
+    would apply to the whole page, and every step of a slider would style and lay out the whole page again.
+    """
     buffer = io.StringIO()
     with plt.rc_context({"svg.hashsalt": "lindyn", "svg.fonttype": "path"}):
         fig.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     svg = buffer.getvalue()
-    body = svg[svg.index("<svg") :]
+    rule = "".join(match["rule"].strip() for match in STYLE.finditer(svg))
+    body = STYLE.sub("", svg[svg.index("<svg") :])
     start, rest = body.split(">", 1)
     width = fig.get_size_inches()[0] * 96
     view = start[start.index('viewBox="') :].split('"')[1]
@@ -87,7 +96,7 @@ def frame_svg(fig: Figure, alt: str) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="{view}" '
         f'role="img" aria-label="{html.escape(alt, quote=True)}" '
-        f'style="width:{width:.0f}px;max-width:100%;height:auto;background:white">{rest}'
+        f'style="width:{width:.0f}px;max-width:100%;height:auto;background:white;{rule}">{rest}'
     )
 
 

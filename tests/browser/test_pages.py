@@ -119,6 +119,7 @@ def test_every_slider_has_a_typeset_label_a_name_and_a_spoken_value(visit, page)
         readout = handle.locator("xpath=ancestor::*[contains(@class, 'widget-hslider')]").locator(".widget-readout")
         assert handle.get_attribute("aria-valuetext") == readout.inner_text()
         assert explorer.locator("svg[role=img]").count() == 1
+        assert explorer.locator("style").count() == 0  # it would be the style of the whole page, anew with every step
 
 
 CONTRAST = """elements => elements.map(element => {
