@@ -114,7 +114,7 @@ def visit(chromium, origins):
 
     Two tabs stay open: the tests of a page follow one another, and every further tab costs memory and time.
     """
-    context = chromium.new_context(color_scheme="light")
+    context = chromium.new_context(color_scheme="light", reduced_motion="reduce")  # a click scrolls at once
     context.set_default_timeout(20_000)
     tabs = {}
 
