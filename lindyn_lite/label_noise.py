@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import solve_ivp
 
+from .flow import IntegrationError
 from .inputs import as_integer, as_number, as_vector, real_arrays, refuse_overflow
 
 Floats = NDArray[np.float64]
@@ -114,7 +115,8 @@ def noise_gain(lam: ArrayLike, s: ArrayLike, outputs: int, inputs: int, eta: flo
 
     Notes
     -----
-    Source: the chapter sgd_balance; the stationary residual is that of linear regression by SGD (arXiv 2102.05375).
+    Source: the chapter sgd_balance; the stationary residual is that of linear regression by SGD (arXiv
+    2102.05375, theorem 2).
     """
     lam, s, outputs, inputs, eta, b = _checked(lam, s, outputs, inputs, eta, batch)
     return _noise_gain(*_grams(lam, s, outputs, inputs), eta, b)
@@ -156,24 +158,31 @@ def course(
     ------
     ValueError
         If the input is out of range, or η is so large that the residual has no stationary variance.
+    flow.IntegrationError
+        If the solver gives up.
 
     Notes
     -----
+    A square network with unequal strengths rests near zero, at ``λ_α ≈ (ηN/2b) s_α (s̄ − s_α)``, s̄ the mean strength.
     Source: as `noise_gain`.
     """
     lam, s, outputs, inputs, eta, b = _checked(lam, s, outputs, inputs, eta, batch)
     (k,) = real_arrays({"steps": 0}, steps=steps)
     clock = k * (eta * as_number("sigma", sigma, strict=False)) ** 2 / b
+    clock = np.minimum(clock, 1000.0)  # λ_α approaches its rest at least like e^{−clock}
     ticks, back = np.unique(np.append(0.0, clock), return_inverse=True)
     if len(ticks) == 1:
         return np.broadcast_to(lam, (*k.shape, len(s))).copy()
+    end = ticks[-1]
     run = solve_ivp(
-        lambda _, x: _velocity(x, s, outputs, inputs, eta, b),
-        (0, ticks[-1]),
+        lambda _, x: end * _velocity(x, s, outputs, inputs, eta, b),
+        (0, 1),
         lam,
         "LSODA",
-        ticks,
+        ticks / end,
         rtol=1e-11,
         atol=1e-13 * s.max(),
     )
+    if not run.success:
+        raise IntegrationError(f"the course of λ stopped after {run.t[-1]:.3g} of the steps: {run.message}")
     return np.where(clock[..., None] == 0, lam, run.y.T[back[1:]].reshape(*k.shape, len(s)))

@@ -135,6 +135,9 @@ def test_steps_come_in_any_order_and_shape():
         alone = label_noise.course([10, 9, 8, 7], S4, 4, 4, 0.01, 4, 1.0, int(steps[index]))
         assert_allclose(alone, lam[index], rtol=1e-10)
     assert_array_equal(label_noise.course(10, S4, 4, 4, 0.01, 4, 0.0, [0, 1000]), np.full((2, 4), 10.0))
+    assert_array_equal(label_noise.course(10, S4, 4, 4, 0.01, 4, 1.0, 1e-200), np.full(4, 10.0))
+    late = label_noise.course(10, S4, 4, 4, 0.01, 4, 1.0, [1e7, 1e12, 1e200])
+    assert_allclose(late, np.broadcast_to(late[0], late.shape), rtol=1e-8)
 
 
 def test_transposing_the_network_changes_the_sign_to_first_order():
