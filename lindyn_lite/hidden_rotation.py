@@ -57,6 +57,7 @@ def step(start: Start, Q: Array, a: float, b: float) -> tuple[Array, float]:
     return carry(rows[-1], G[-1]), float(change)
 
 
+@np.errstate(over="ignore")  # as in the closed form
 def transport(start: Start, Q: Array, t: Array) -> Array:
     """``[W_1, W_2ᵀ]`` at increasing times t > 0 or = 0, shape ``(T, Nh, Ni + No)``, from Q at t = 0."""
     now, size = 0.0, 0.25 / (np.linalg.norm(Q) ** 2 + start.spectrum.s_lambda[0] + 1e-300)

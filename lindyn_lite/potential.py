@@ -30,7 +30,10 @@ def as_law(potential: Potential, temperature: float) -> float:
     """The temperature, once it is known to be positive and the potential to be a function."""
     if not callable(potential):
         raise ValueError(f"the potential must be a function of an array, got {potential!r}")
-    return as_number("temperature", temperature)
+    T = as_number("temperature", temperature)
+    if T < 1e-250:
+        raise ValueError(f"temperature must be at least 1e-250, since V/T must be a float, got {temperature}")
+    return T
 
 
 def scaled(potential: Potential, temperature: float, x: Floats) -> Floats:

@@ -536,6 +536,11 @@ def test_impossible_temperatures_raise(temperature):
             function(double_well, temperature, *arguments)
 
 
+def test_the_coldest_temperature():
+    with pytest.raises(ValueError, match="temperature must be at least 1e-250"):
+        well_occupation(double_well, 1e-300, 0)
+
+
 def test_impossible_passages_raise():
     for start, end, lower in [(1, -1, -np.inf), (0, np.inf, -1), (-2, 1, -1), (np.nan, 1, -1), (1, 1, 0)]:
         with pytest.raises(ValueError, match=r"lower <= start < end|must be a finite real number"):

@@ -386,6 +386,13 @@ def test_numbers_that_the_solver_cannot_square_are_named(case):
         gradient_flow(weights, M, [1.0])
 
 
+def test_a_flow_that_would_run_for_ever_says_so_soon():
+    with pytest.raises(IntegrationError, match="would never arrive, the flow is too stiff or too long"):
+        gradient_flow([np.eye(2), np.eye(2)], 2 * np.eye(2), [1e200])
+    run = gradient_flow([[[1.0]]] * 4, [[0.0]], [1e9])  # slows down, and its steps grow
+    assert_allclose(run.function.ravel(), [(1 + 6e9) ** (-2 / 3)], rtol=1e-8)  # a weight has a^-6 = 1 + 6t
+
+
 def test_a_flow_that_needs_too_many_steps_stops(monkeypatch):
     monkeypatch.setattr(flow, "MAX_STEPS", 500)
     with pytest.raises(IntegrationError, match="500 steps were not enough"):
