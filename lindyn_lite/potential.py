@@ -39,12 +39,13 @@ def as_law(potential: Potential, temperature: float) -> float:
 def scaled(potential: Potential, temperature: float, x: Floats) -> Floats:
     """V/T at the points x; a potential that does not give a real number for each is refused."""
     try:
-        values = as_numpy("the potential", potential(x))
+        values = potential(x)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "the potential must take an array of any shape and return one of the same shape (numpy functions, or "
             f"numpy.vectorize), but it raised: {error}"
         ) from error
+    values = as_numpy("the potential", values)
     if values.dtype.kind not in "biuf" or values.shape not in ((), x.shape):
         raise ValueError(
             f"the potential must return real numbers of the shape it is called with, {x.shape}, "

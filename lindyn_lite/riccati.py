@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from .dense_output import blocks
 from .growth import Array
 from .hidden_rotation import transport
+from .inputs import as_integer
 from .lambda_start import BALANCE_TOLERANCE, NotBalancedError, Problem, as_problem, as_times
 from .trajectory import Trajectory
 
@@ -140,10 +141,9 @@ def stream(
     if chunk is None:
         Ni, No = problem.W1.shape[1], len(problem.W2)
         chunk = max(1, 2**24 // (Ni * Ni + Ni * No + No * No))
-    elif isinstance(chunk, bool) or not isinstance(chunk, (int, np.integer)) or chunk < 1:
-        raise ValueError(f"chunk must be an integer and at least 1, got {chunk!r}")
+    chunk = as_integer("chunk", chunk, 1)
     _warn(problem)
-    return (_solution(problem, times[i : i + chunk]) for i in range(0, len(times), int(chunk)))
+    return (_solution(problem, times[i : i + chunk]) for i in range(0, len(times), chunk))
 
 
 def weights(W1: ArrayLike, W2: ArrayLike, S: ArrayLike, t: ArrayLike, lam: float | None = None) -> tuple[Array, Array]:

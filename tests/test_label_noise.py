@@ -93,14 +93,14 @@ def test_unequal_dimensions_come_to_rest_at_lambda_star(dims, lam):
     s, eta = S4[:3], 1e-6
     folding = 8 / (eta * 0.5) ** 2 * sum(dims) / 2 / np.prod(dims)
     lam = label_noise.course(lam, s, *dims, eta, 8, 0.5, 20 * folding)
-    assert_allclose(lam, label_noise.resting_lambda(s, *dims), rtol=1e-4)
+    assert_allclose(lam, label_noise.resting_lambda(s, *dims), rtol=5e-6)  # the residual: a few ηκ
 
 
 def test_unequal_strengths_rest_near_zero_by_the_second_order_law():
     """Sampled inputs break the symmetry of the layers: λ_α → (ηN/2b) s_α (s̄ − s_α) to first order in η."""
     eta, b = 1e-4, 2
     lam = label_noise.course(0.5, S4, 4, 4, eta, b, 1.0, 40 * label_noise.decay_steps(4, eta, b, 1.0))
-    assert_allclose(lam, eta * 4 / 2 / b * S4 * (S4.mean() - S4), rtol=0.01, atol=1e-8)
+    assert_allclose(lam, eta * 4 / 2 / b * S4 * (S4.mean() - S4), rtol=2e-3)  # next order: a few ηκ
 
 
 def test_sgd_follows_the_course_and_rests_away_from_zero():
@@ -121,8 +121,8 @@ def test_the_first_step_is_the_mean_drift():
     lam, eta = np.array([3.0, 1.0, -0.5]), 1e-7
     layers = aligned(lam, S4[:3], 5, 3)
     (drift,) = balance.label_noise_drift(layers, eta, 4, 0.5)
-    moved = label_noise.course(lam, S4[:3], 5, 3, eta, 4, 0.5, 1e10) - lam
-    assert_allclose(moved / 1e10, np.diagonal(drift), rtol=2e-3)
+    moved = label_noise.course(lam, S4[:3], 5, 3, eta, 4, 0.5, 1e8) - lam
+    assert_allclose(moved / 1e8, np.diagonal(drift), rtol=2e-6)  # the residual: a few ηκ
 
 
 def test_steps_come_in_any_order_and_shape():
